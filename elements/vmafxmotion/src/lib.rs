@@ -1,0 +1,1 @@
+pub fn register(_: &gst::Plugin) -> Result<(), gst::glib::BoolError> { Ok(()) }
