@@ -9,13 +9,19 @@
 //! | [`plane`] | a luma plane somewhere in memory: size, stride, sample format |
 //! | [`sad`] | the sum of absolute blurred differences of two planes: reference and fast kernels |
 //! | [`derive`] | `motion2` and `motion3` of a frame as soon as they are final |
+//! | [`pool`] | one number from the scores of many frames |
+//! | [`summary`] | the scores of a whole session in constant memory |
+//! | [`clock`] | cuts a stream into windows by time or by count |
 //!
 //! This crate knows nothing of GStreamer, files or clocks.
 
+pub mod clock;
 pub mod derive;
 pub mod plane;
+pub mod pool;
 pub mod sad;
 pub mod score;
+pub mod summary;
 
 pub use derive::{Derivation, FinalScore, Finals};
 pub use plane::{Geometry, Plane, PlaneError, SampleFormat};
