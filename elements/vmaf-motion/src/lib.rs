@@ -12,9 +12,11 @@
 //! | [`pool`] | one number from the scores of many frames |
 //! | [`summary`] | the scores of a whole session in constant memory |
 //! | [`clock`] | cuts a stream into windows by time or by count |
+//! | [`chunks`] | a film scored in chunks equals the film scored whole |
 //!
 //! This crate knows nothing of GStreamer, files or clocks.
 
+pub mod chunks;
 pub mod clock;
 pub mod derive;
 pub mod plane;
