@@ -13,7 +13,6 @@ mod meta;
 mod motion;
 mod picture;
 mod session;
-mod summary;
 mod times;
 mod writer;
 

@@ -4,6 +4,8 @@
 
 use thiserror::Error;
 use vmaf_motion::FinalScore;
+use vmaf_motion::pool::{Feature, Method};
+use vmaf_motion::summary::Summary;
 
 use crate::times::FrameTimes;
 
@@ -123,6 +125,17 @@ pub struct FeatureSummary {
 }
 
 impl FeatureSummary {
+    /// The pooled scores of one feature; all 0 for a session without frames, which is never posted.
+    pub(crate) fn of(summary: &Summary, feature: Feature) -> Self {
+        let pool = |method| summary.get(feature, method).unwrap_or_default();
+        Self {
+            min: pool(Method::Min),
+            max: pool(Method::Max),
+            mean: pool(Method::Mean),
+            harmonic_mean: pool(Method::HarmonicMean),
+        }
+    }
+
     /// Method names and values, as fields spell them.
     pub fn values(&self) -> [(&'static str, f64); 4] {
         [

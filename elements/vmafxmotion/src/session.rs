@@ -2,15 +2,18 @@
 
 //! One session: the frames between two events that end it.
 
+use std::num::NonZeroU64;
+
 use gst::ClockTime;
 use thiserror::Error;
+use vmaf_motion::pool::Feature;
 use vmaf_motion::stream::StreamError;
+use vmaf_motion::summary::Summary;
 use vmaf_motion::{Finals, MotionOptions, MotionStream};
 
-use crate::messages::{FrameMessage, SummaryMessage};
+use crate::messages::{FeatureSummary, FrameMessage, SummaryMessage};
 use crate::meta::{FinalFrames, MotionScore};
 use crate::picture::{Layout, PictureError};
-use crate::summary::SessionSummary;
 use crate::times::FrameTimes;
 
 /// Frames that wait for their scores, at most: the newest one, and two more at the start of a
@@ -56,7 +59,7 @@ pub(crate) struct Session {
     end: Option<ClockTime>,
     frames_without_timestamp: u64,
     discontinuities: u64,
-    summary: SessionSummary,
+    summary: Summary,
 }
 
 impl Session {
@@ -74,7 +77,7 @@ impl Session {
             end: None,
             frames_without_timestamp: 0,
             discontinuities: 0,
-            summary: SessionSummary::default(),
+            summary: Summary::new(NonZeroU64::MIN),
         })
     }
 
@@ -154,7 +157,7 @@ impl Session {
             n_frames: self.summary.frames(),
             frames_without_timestamp: self.frames_without_timestamp,
             discontinuities: self.discontinuities,
-            features: self.summary.features(),
+            features: Feature::ALL.map(|feature| FeatureSummary::of(&self.summary, feature)),
             times: FrameTimes {
                 duration,
                 ..self.first
@@ -166,7 +169,7 @@ impl Session {
     fn messages(&mut self, finals: &Finals) -> FinalMessages {
         let mut messages = FinalMessages::default();
         for (message, score) in messages.0.iter_mut().zip(finals.iter()) {
-            self.summary.add(score);
+            self.summary.push(*score);
             *message = Some(FrameMessage {
                 session: self.number,
                 score: *score,
