@@ -169,7 +169,11 @@ impl State {
         } else {
             self.steps.general += 1;
             let refused = self.general_left == 0;
-            self.general_left = if refused { GENERAL_RUN } else { self.general_left - 1 };
+            self.general_left = if refused {
+                GENERAL_RUN
+            } else {
+                self.general_left - 1
+            };
         }
         sum
     }

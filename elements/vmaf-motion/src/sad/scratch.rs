@@ -21,7 +21,11 @@ impl<T: Copy + Default> Aligned<T> {
         let memory = vec![T::default(); len + LINE / size_of::<T>()];
         let start = memory.as_ptr().align_offset(LINE);
         // Where the platform cannot tell, the first element will do: it costs speed alone.
-        let start = if start + len <= memory.len() { start } else { 0 };
+        let start = if start + len <= memory.len() {
+            start
+        } else {
+            0
+        };
         Self { memory, start, len }
     }
 }

@@ -2,7 +2,7 @@
 
 //! SADs of a stream of planes, and of two planes at hand.
 
-use super::rows::{HALO, Steps, Stepper, StoredBand, walk};
+use super::rows::{HALO, Stepper, Steps, StoredBand, walk};
 use super::scalar::{self, reflect};
 use super::scratch::Aligned;
 use super::{Distance, Kernel, KernelError, stepper};
