@@ -12,6 +12,8 @@ mod rows;
 pub mod scalar;
 mod scratch;
 mod stream;
+#[cfg(target_arch = "x86_64")]
+mod x86;
 
 pub use kernel::{Kernel, KernelError, VARIABLE};
 pub use rows::Steps;
@@ -35,8 +37,14 @@ pub enum Distance {
 
 /// The fast code of a kernel for planes of one geometry; `None` for the reference.
 fn stepper(kernel: Kernel, geometry: Geometry) -> Option<Box<dyn Stepper>> {
-    match kernel {
-        Kernel::Scalar => None,
-        _ => Some(portable::stepper(kernel, geometry)),
+    if kernel == Kernel::Scalar {
+        return None;
     }
+    #[cfg(target_arch = "x86_64")]
+    if kernel == Kernel::Avx512
+        && let Some(stepper) = x86::Avx512::new(geometry)
+    {
+        return Some(Box::new(stepper));
+    }
+    Some(portable::stepper(kernel, geometry))
 }

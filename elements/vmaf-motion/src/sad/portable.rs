@@ -97,11 +97,6 @@ impl State {
     }
 
     #[inline(always)]
-    fn is_wide(&self) -> bool {
-        self.format.depth() == 16
-    }
-
-    #[inline(always)]
     fn feed(&mut self, rows: RowPair<'_>) {
         self.newest = (self.newest + 1) % 3;
         self.zero[self.newest] = false;
@@ -122,21 +117,17 @@ impl State {
         self.steps.equal += 1;
     }
 
-    /// The differences of the six rows from two above the upper output row to three below it.
-    #[inline(always)]
-    fn window(&self) -> [&Halves; 6] {
-        let [older, old, new] = [1, 2, 0].map(|back| &self.pairs[(self.newest + back) % 3]);
-        [&older[0], &older[1], &old[0], &old[1], &new[0], &new[1]]
-    }
-
     #[inline(always)]
     fn step(&mut self, rows: RowPair<'_>, both: bool) -> u64 {
         self.feed(rows);
         let count = if both { 2 } else { 1 };
         let (width, shift) = (self.width, self.format.depth());
-        let mut blurred = std::mem::replace(&mut self.blurred, [Halves::new(0), Halves::new(0)]);
-        let window = self.window();
-        let mut fast = self.general_left == 0 && !self.is_wide();
+        let blurred = &mut self.blurred;
+        // The six rows from two above the upper output row to three below it.
+        let [older, old, new] = [1, 2, 0].map(|back| &self.pairs[(self.newest + back) % 3]);
+        let window = [&older[0], &older[1], &old[0], &old[1], &new[0], &new[1]];
+        let is_wide = shift == 16;
+        let mut fast = self.general_left == 0 && !is_wide;
         if fast {
             for (i, row) in blurred.iter_mut().enumerate().take(count) {
                 let rows = [0, 1, 2, 3, 4].map(|tap| &window[i + tap].half[..width]);
@@ -146,7 +137,7 @@ impl State {
         if !fast {
             for (i, row) in blurred.iter_mut().enumerate().take(count) {
                 let rows = [0, 1, 2, 3, 4].map(|tap| window[i + tap]);
-                if self.is_wide() {
+                if is_wide {
                     down_wide(rows, row, width);
                 } else {
                     down_general(rows, row, width, shift);
@@ -163,7 +154,6 @@ impl State {
                 along_general(neighbours(&row.half, width), neighbours(&row.bit, width))
             };
         }
-        self.blurred = blurred;
         if fast {
             self.steps.fast += 1;
         } else {
