@@ -41,10 +41,18 @@ fn stepper(kernel: Kernel, geometry: Geometry) -> Option<Box<dyn Stepper>> {
         return None;
     }
     #[cfg(target_arch = "x86_64")]
-    if kernel == Kernel::Avx512
-        && let Some(stepper) = x86::Avx512::new(geometry)
-    {
-        return Some(Box::new(stepper));
+    match kernel {
+        Kernel::Avx512 => {
+            if let Some(stepper) = x86::Avx512::new(geometry) {
+                return Some(Box::new(stepper));
+            }
+        }
+        Kernel::Avx2 => {
+            if let Some(stepper) = x86::Avx2::new(geometry) {
+                return Some(Box::new(stepper));
+            }
+        }
+        _ => {}
     }
     Some(portable::stepper(kernel, geometry))
 }

@@ -10,7 +10,7 @@
 //! blur has that form too.
 
 use super::kernel::Kernel;
-use super::rows::{RowPair, Stepper, Steps};
+use super::rows::{GENERAL_RUN, RowPair, Stepper, Steps};
 use super::scratch::{Aligned, reflect_ends};
 use crate::plane::{Geometry, SampleFormat};
 
@@ -20,10 +20,6 @@ const F2: i32 = 26_386;
 
 /// First sample of a blurred row in its scratch row.
 const FIRST: usize = 32;
-
-/// Row pairs that stay general after one that did not fit 16 bits: content that does not fit rarely
-/// does so once.
-const GENERAL_RUN: u32 = 16;
 
 /// Rows of values that may have 17 bits: the value is `2 * half + bit`.
 #[derive(Debug, Clone)]

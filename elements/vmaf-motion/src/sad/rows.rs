@@ -44,6 +44,10 @@ impl Steps {
     }
 }
 
+/// Steps that stay general after one that did not fit 16 bits: content that does not fit rarely does
+/// so once.
+pub(super) const GENERAL_RUN: u32 = 16;
+
 /// A kernel with its scratch memory. It remembers the differences of the row pairs it was given:
 /// output rows `y` and `y + 1` need the pairs of rows `y - 2`, `y` and `y + 2`.
 pub(super) trait Stepper: Send + std::fmt::Debug {

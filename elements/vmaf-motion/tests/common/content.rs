@@ -52,14 +52,14 @@ impl Content {
             Self::Noise => random(t) & max,
             Self::Flash => max * (t & 1),
             Self::Extremes => max * (random(t) & 1),
-            Self::Blocks => max * (mix(x / 9 ^ mix(y / 7 ^ mix(t ^ seed))) & 1),
+            Self::Blocks => max * (mix((x / 9) ^ mix((y / 7) ^ mix(t ^ seed))) & 1),
             Self::Half => {
                 // Rows change sign in blocks, so that both ends of the range are met.
                 let difference = (1 << (depth - 1)) + random(7) % 3 - 1;
-                difference * u32::from((y / 8 + t) % 2 == 0)
+                difference * u32::from((y / 8 + t).is_multiple_of(2))
             }
             Self::Rare => {
-                let extreme = random(9) % 97 == 0;
+                let extreme = random(9).is_multiple_of(97);
                 if extreme {
                     max * (random(t) & 1)
                 } else {
@@ -68,7 +68,7 @@ impl Content {
             }
             Self::Static => random(0) & max,
             Self::EqualRows => {
-                let equal = mix(y / 5 ^ seed) % 3 != 0;
+                let equal = !mix((y / 5) ^ seed).is_multiple_of(3);
                 random(if equal { 0 } else { t }) & max
             }
             Self::Motion => ((x + 3 * t) * 37 + (y + t) * 91 + (x + 3 * t) * (y + t)) & max,

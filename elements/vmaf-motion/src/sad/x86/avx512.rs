@@ -11,9 +11,9 @@
 use std::arch::asm;
 use std::arch::x86_64::*;
 
+use super::super::Kernel;
 use super::super::rows::{RowPair, Stepper, Steps};
 use super::super::scratch::{Aligned, reflect_ends};
-use super::super::Kernel;
 use super::memory::{load_256, load_512, load_512_part, prefetch, store_512};
 use super::{F0, F1, F2, FIRST, Layout, weights};
 use crate::plane::Geometry;
@@ -87,7 +87,9 @@ impl Blurred {
     #[inline]
     fn bits_around(&self, x: usize) -> u64 {
         let bytes = &self.bits[FIRST_BYTE + x / 8 - 1..];
-        bytes.first_chunk().map_or(0, |bits| u64::from_le_bytes(*bits))
+        bytes
+            .first_chunk()
+            .map_or(0, |bits| u64::from_le_bytes(*bits))
     }
 }
 
@@ -261,7 +263,8 @@ fn along_block(row: &Blurred, x: usize) -> [__m512i; 2] {
     let windows = _mm512_multishift_epi64_epi8(load_512(&WINDOW_STARTS, 0), bits);
     let share = _mm512_permutexvar_epi16(windows, load_512(&BITS_SHARE, 0));
 
-    let [left, middle, right] = [FIRST - 2, FIRST, FIRST + 2].map(|first| load_512(&row.half, first + x));
+    let [left, middle, right] =
+        [FIRST - 2, FIRST, FIRST + 2].map(|first| load_512(&row.half, first + x));
     // The last of an even column's lanes ends one sample too far, the first of an odd one's begins
     // one too early.
     let even_right = _mm512_mask_blend_epi16(UPPER, right, share);
@@ -298,7 +301,8 @@ fn along<const ROWS: usize>(
     }
     if whole < width {
         let columns = width - whole;
-        let masks = [columns.div_ceil(2), columns / 2].map(|lanes| ((1u32 << lanes) - 1) as __mmask16);
+        let masks =
+            [columns.div_ceil(2), columns / 2].map(|lanes| ((1u32 << lanes) - 1) as __mmask16);
         for (sums, row) in sums.iter_mut().zip(blurred) {
             let block = along_block(row, whole);
             for ((sum, block), mask) in sums.iter_mut().zip(block).zip(masks) {

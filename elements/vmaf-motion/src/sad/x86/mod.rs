@@ -6,9 +6,11 @@
 //! two neighbouring rows. A multiply-add of 16-bit pairs then weights two rows at once, and three
 //! pairs cover the six rows that two output rows need. Every pair is formed once.
 
+mod avx2;
 mod avx512;
 mod memory;
 
+pub(super) use avx2::Avx2;
 pub(super) use avx512::Avx512;
 
 use crate::plane::SampleFormat;
