@@ -3,7 +3,7 @@
 #
 # Scores a video with vmafxmotion, from nothing: see usage below.
 set -euo pipefail
-# shellcheck source=lib/setup.sh
+# shellcheck source=SCRIPTDIR/lib/setup.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib/setup.sh"
 
 usage() {
@@ -68,7 +68,7 @@ scores_dir=${VMAFX_SCORES_DIR:-scores}
 mkdir -p -- "$scores_dir" || fail 1 "cannot make the folder $scores_dir for the scores"
 scores_dir=$(cd -- "$scores_dir" && pwd)
 
-need_packages "${packages_build[@]}" "${packages_run[@]}"
+need_packages build run
 need_rust
 choose_profile release
 build -p gst-plugin-vmafxmotion -p score-file -p vmafx-scores

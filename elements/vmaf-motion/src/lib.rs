@@ -3,19 +3,26 @@
 //! Exact VMAF motion scores, frame by frame.
 //!
 //! The values are those of libvmaf 3.2 (`motion`, formerly `motion_v2`), bit for bit; what libvmaf
+//! gives only at the end of the stream, [`MotionStream`] gives one frame later and never revises.
 //!
 //! | module | idea |
 //! |---|---|
 //! | [`plane`] | a luma plane somewhere in memory: size, stride, sample format |
 //! | [`sad`] | the sum of absolute blurred differences of two planes: reference and fast kernels |
+//! | [`options`] | libvmaf's options with their ranges, and its feature names |
 //! | [`derive`] | `motion2` and `motion3` of a frame as soon as they are final |
+//! | [`stream`] | all of it together: a picture in, the scores that became final out |
 //!
 //! This crate knows nothing of GStreamer, files or clocks.
 
 pub mod derive;
+pub mod options;
 pub mod plane;
 pub mod sad;
 pub mod score;
+pub mod stream;
 
 pub use derive::{Derivation, FinalScore, Finals};
+pub use options::{Extractor, MotionOptions, OptionError};
 pub use plane::{Geometry, Plane, PlaneError, SampleFormat};
+pub use stream::{MotionStream, Step};

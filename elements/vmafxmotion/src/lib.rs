@@ -1,0 +1,3 @@
+pub fn register(_: &gst::Plugin) -> Result<(), gst::glib::BoolError> {
+    Ok(())
+}
