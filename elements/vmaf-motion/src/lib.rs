@@ -12,15 +12,23 @@
 //! | [`options`] | libvmaf's options with their ranges, and its feature names |
 //! | [`derive`] | `motion2` and `motion3` of a frame as soon as they are final |
 //! | [`stream`] | all of it together: a picture in, the scores that became final out |
+//! | [`pool`] | one number from the scores of many frames |
+//! | [`summary`] | the scores of a whole session in constant memory |
+//! | [`clock`] | cuts a stream into windows by time or by count |
+//! | [`chunks`] | a film scored in chunks equals the film scored whole |
 //!
 //! This crate knows nothing of GStreamer, files or clocks.
 
+pub mod chunks;
+pub mod clock;
 pub mod derive;
 pub mod options;
 pub mod plane;
+pub mod pool;
 pub mod sad;
 pub mod score;
 pub mod stream;
+pub mod summary;
 
 pub use derive::{Derivation, FinalScore, Finals};
 pub use options::{Extractor, MotionOptions, OptionError};

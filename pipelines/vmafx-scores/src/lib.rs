@@ -7,7 +7,6 @@
 //! |---|---|
 //! | [`records`] | one type a line of the NDJSON |
 //! | [`reader`] | lines to records, with the line number in every error |
-//! | [`pool`] | minimum, mean, maximum and harmonic mean in one pass |
 //! | [`buckets`] | a stream of unknown length cut into a few equal parts |
 //! | [`peaks`] | the frames that differ most from the one before |
 //! | [`session`] | one session of a score file, digested |
@@ -17,8 +16,8 @@
 
 pub mod buckets;
 pub mod peaks;
-pub mod pool;
 pub mod reader;
-pub mod records;
 pub mod session;
 pub mod table;
+
+pub use score_records as records;

@@ -4,9 +4,10 @@
 
 use std::io::BufRead;
 
+use vmaf_motion::pool::Accumulator;
+
 use crate::buckets::Buckets;
 use crate::peaks::Peaks;
-use crate::pool::Pool;
 use crate::reader::{ReadError, Records};
 use crate::records::{Frame, Header, Record, Summary};
 
@@ -29,7 +30,7 @@ pub struct Session {
     /// First and last timestamp in the order of the lines, ns.
     pub span: Option<(u64, u64)>,
     /// `motion`, `motion2`, `motion3` over all frame lines.
-    pub pools: [(&'static str, Pool); 3],
+    pub pools: Accumulator,
     /// `motion2` in equal parts.
     pub buckets: Buckets,
     /// The largest peaks of `motion`.
@@ -47,7 +48,7 @@ impl Session {
             missing: 0,
             timed: 0,
             span: None,
-            pools: ["motion", "motion2", "motion3"].map(|name| (name, Pool::default())),
+            pools: Accumulator::default(),
             buckets: Buckets::default(),
             peaks: Peaks::new(distance, PEAKS),
             next: 0,
@@ -63,13 +64,8 @@ impl Session {
             let (first, _) = self.span.unwrap_or((time, time));
             self.span = Some((first, time));
         }
-        for ((_, pool), value) in
-            self.pools
-                .iter_mut()
-                .zip([frame.motion, frame.motion2, frame.motion3])
-        {
-            pool.push(value);
-        }
+        self.pools
+            .push(&[frame.motion, frame.motion2, frame.motion3]);
         self.buckets.push(frame);
         self.peaks.push(frame);
     }
@@ -130,6 +126,8 @@ impl<R: BufRead> Iterator for Sessions<R> {
 
 #[cfg(test)]
 mod tests {
+    use vmaf_motion::pool::{Feature, Method};
+
     use super::*;
 
     const HEADER: &str = r#"{"type":"header","schema":1,"extractor":"integer","format":"I420","width":4,"height":4,"depth":8,"session":"#;
@@ -157,7 +155,7 @@ mod tests {
         assert_eq!((first.frames, first.missing, first.timed), (3, 2, 2));
         assert_eq!(first.span, Some((40, 200)));
         assert_eq!(first.summary.and_then(|s| s.count("n-frames")), Some(5));
-        let means = first.pools.map(|(_, pool)| pool.pooled().map(|p| p.mean));
+        let means = Feature::ALL.map(|feature| first.pools.feature(feature).pool(Method::Mean));
         assert_eq!(means, [Some(1.0), Some(2.0), Some(3.0)]);
         let second = sessions.next().expect("a session").expect("a good one");
         assert_eq!((second.header.session, second.frames), (1, 1));

@@ -4,6 +4,8 @@
 
 use std::fmt;
 
+use vmaf_motion::pool::{Feature, Method};
+
 use crate::buckets::Bucket;
 use crate::session::Session;
 
@@ -110,14 +112,14 @@ fn pools(f: &mut fmt::Formatter<'_>, session: &Session) -> fmt::Result {
         "\n  {:<8} {:>9} {:>9} {:>9} {:>13}  (all frames)",
         "", "min", "mean", "max", "harmonic mean"
     )?;
-    for (name, pool) in &session.pools {
-        if let Some(pooled) = pool.pooled() {
-            writeln!(
-                f,
-                "  {name:<8} {:>9.4} {:>9.4} {:>9.4} {:>13.4}",
-                pooled.min, pooled.mean, pooled.max, pooled.harmonic_mean
-            )?;
+    for feature in Feature::ALL {
+        write!(f, "  {:<8}", feature.name())?;
+        let columns = [Method::Min, Method::Mean, Method::Max, Method::HarmonicMean];
+        for (method, width) in columns.into_iter().zip([9, 9, 9, 13]) {
+            let pooled = session.pools.feature(feature).pool(method);
+            write!(f, " {:>width$.4}", pooled.unwrap_or_default())?;
         }
+        writeln!(f)?;
     }
     Ok(())
 }

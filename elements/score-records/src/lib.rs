@@ -44,10 +44,10 @@ pub struct Header {
     pub version: Option<String>,
     /// `integer` or `float`.
     pub extractor: String,
-    /// The element's motion options.
+    /// The element's motion options by the names of its properties.
     #[serde(default)]
     pub options: BTreeMap<String, Value>,
-    /// `motion`, `motion2`, `motion3` to the names libvmaf's reports use for these options.
+    /// `motion`, `motion2`, `motion3` to the keys of libvmaf's feature collector for these options.
     #[serde(default)]
     pub feature_names: BTreeMap<String, String>,
     /// GStreamer's name of the raw video format, such as `I420_10LE`.
@@ -115,7 +115,7 @@ pub struct Window {
 }
 
 /// Counts and pooled scores of a whole session.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Summary {
     /// Counts (`n-frames`, `discontinuities`, ...) and `FEATURE.METHOD` values.
     #[serde(flatten)]
