@@ -499,12 +499,12 @@ impl State {
     }
 }
 
-/// One frame of the caps' framerate, where it is known.
+/// One frame of the caps' framerate; `None` where that is variable or unknown (0/1).
 fn frame_duration(info: &VideoInfo) -> Option<gst::ClockTime> {
     let fps = info.fps();
-    let (numerator, denominator) = (
-        u64::try_from(fps.numer()).ok()?,
-        u64::try_from(fps.denom()).ok()?,
-    );
+    let numerator = u64::try_from(fps.numer())
+        .ok()
+        .filter(|&numerator| numerator > 0)?;
+    let denominator = u64::try_from(fps.denom()).ok()?;
     gst::ClockTime::SECOND.mul_div_round(denominator, numerator)
 }
