@@ -75,13 +75,16 @@ build -p gst-plugin-vmafxmotion -p score-file -p vmafx-scores
 stage vmafxmotion
 use_stage
 
+framerate=()
 if [[ -z $file ]]; then
     file=$(test_streams)/src/codec/h264/test_data/test-25fps.h264
+    # The stream does not say so itself.
+    framerate=(--framerate=25)
 fi
 scores=$scores_dir/${file##*/}.ndjson
 say "scoring $file"
 status=0
-"$profile_dir/score-file" --output="$scores" -- "$file" || status=$?
+"$profile_dir/score-file" "${framerate[@]}" --output="$scores" -- "$file" || status=$?
 ((status == 0 || status == 130)) || exit "$status"
 "$profile_dir/vmafx-scores" table "$scores"
 printf '\nscores: %s\n' "$scores"
