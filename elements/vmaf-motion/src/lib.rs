@@ -11,6 +11,7 @@
 //! | [`derive`] | `motion2` and `motion3` of a frame as soon as they are final |
 //! | [`pool`] | one number from the scores of many frames |
 //! | [`summary`] | the scores of a whole session in constant memory |
+//! | [`windows`] | pooled scores over a range of frames as soon as they are final |
 //! | [`clock`] | cuts a stream into windows by time or by count |
 //! | [`chunks`] | a film scored in chunks equals the film scored whole |
 //!
@@ -24,6 +25,7 @@ pub mod pool;
 pub mod sad;
 pub mod score;
 pub mod summary;
+pub mod windows;
 
 pub use derive::{Derivation, FinalScore, Finals};
 pub use plane::{Geometry, Plane, PlaneError, SampleFormat};
