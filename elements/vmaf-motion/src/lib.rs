@@ -17,6 +17,8 @@
 //! | [`windows`] | pooled scores over a range of frames as soon as they are final |
 //! | [`clock`] | cuts a stream into windows by time or by count |
 //! | [`chunks`] | a film scored in chunks equals the film scored whole |
+//! | [`session`] | reports, summary and windows of one stream, in one order |
+//! | [`live`] | the same with scores that come from any thread, in any order |
 //!
 //! This crate knows nothing of GStreamer, files or clocks.
 
@@ -24,11 +26,13 @@ pub mod chunks;
 pub mod clock;
 pub mod derive;
 pub mod options;
+pub mod live;
 pub mod plane;
 pub mod pool;
 pub mod sad;
 pub mod score;
 pub mod stream;
+pub mod session;
 pub mod summary;
 pub mod windows;
 

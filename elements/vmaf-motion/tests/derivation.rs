@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use vmaf_motion::derive::{Derivation, DerivationError, FinalScore, Rules};
 use vmaf_motion::sad::Distance;
 
-use reference::{flushed_integer, smaller};
+use reference::{flushed_integer, smaller, unscored_head};
 
 const DEFAULTS: Rules = Rules {
     distance: Distance::One,
@@ -56,15 +56,6 @@ fn values(scores: &[FinalScore]) -> Vec<[f64; 3]> {
         .iter()
         .map(|s| [s.motion, s.motion2, s.motion3])
         .collect()
-}
-
-/// Frames below the first scored one have no score: the caller passes 0.
-fn unscored_head(mut weighted: Vec<f64>, rules: &Rules) -> Vec<f64> {
-    weighted
-        .iter_mut()
-        .take(rules.distance as usize)
-        .for_each(|s| *s = 0.0);
-    weighted
 }
 
 /// In order, with the flush: all scores of the stream.

@@ -43,3 +43,12 @@ pub(crate) fn flushed_integer(weighted: &[f64], rules: &Rules) -> Vec<[f64; 3]> 
     }
     out
 }
+
+/// Frames below the first scored one have no score: the caller passes 0.
+pub(crate) fn unscored_head(mut weighted: Vec<f64>, rules: &Rules) -> Vec<f64> {
+    weighted
+        .iter_mut()
+        .take(rules.distance as usize)
+        .for_each(|s| *s = 0.0);
+    weighted
+}
