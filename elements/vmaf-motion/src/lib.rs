@@ -14,6 +14,7 @@
 //! | [`stream`] | all of it together: a picture in, the scores that became final out |
 //! | [`pool`] | one number from the scores of many frames |
 //! | [`summary`] | the scores of a whole session in constant memory |
+//! | [`windows`] | pooled scores over a range of frames as soon as they are final |
 //! | [`clock`] | cuts a stream into windows by time or by count |
 //! | [`chunks`] | a film scored in chunks equals the film scored whole |
 //!
@@ -29,6 +30,7 @@ pub mod sad;
 pub mod score;
 pub mod stream;
 pub mod summary;
+pub mod windows;
 
 pub use derive::{Derivation, FinalScore, Finals};
 pub use options::{Extractor, MotionOptions, OptionError};

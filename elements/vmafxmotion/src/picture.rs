@@ -3,7 +3,7 @@
 //! The luma plane of a buffer, read where it lies.
 
 use gst::BufferRef;
-use gst_video::{VideoInfo, VideoInterlaceMode, VideoMeta};
+use gst_video::{VideoInfo, VideoMeta};
 use thiserror::Error;
 use vmaf_motion::{Geometry, Plane, PlaneError};
 
@@ -12,6 +12,8 @@ use crate::formats::luma_format;
 /// Caps that cannot be scored, or a buffer that does not hold what its caps say.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub(crate) enum PictureError {
+    #[error("these caps describe no raw video")]
+    Caps,
     #[error("video format {0} has no plain luma plane")]
     Format(String),
     #[error(
@@ -40,12 +42,17 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    pub(crate) fn new(info: VideoInfo) -> Result<Self, PictureError> {
-        let format = luma_format(&info.format_info())
-            .ok_or_else(|| PictureError::Format(info.format().to_str().to_string()))?;
-        if info.interlace_mode() == VideoInterlaceMode::Alternate {
+    pub(crate) fn of_caps(caps: &gst::CapsRef) -> Result<Self, PictureError> {
+        // Without its caps feature this mode makes no valid video info.
+        let mode = caps
+            .structure(0)
+            .and_then(|s| s.get::<&str>("interlace-mode").ok());
+        if mode == Some("alternate") {
             return Err(PictureError::Alternate);
         }
+        let info = VideoInfo::from_caps(caps).map_err(|_| PictureError::Caps)?;
+        let format = luma_format(&info.format_info())
+            .ok_or_else(|| PictureError::Format(info.format().to_str().to_string()))?;
         let geometry = Geometry::new(info.width(), info.height(), format)?;
         Ok(Self { info, geometry })
     }

@@ -35,11 +35,11 @@ fn mandel(x: u32, y: u32, t: u32, c: u32, width: u32) -> u32 {
     let ci = -8_192 + y * scale / width + 60 * t;
     let (mut zr, mut zi, mut n) = (0i64, 0i64, 0);
     while n < 48 {
-        let (r2, i2) = (zr * zr >> 13, zi * zi >> 13);
+        let (r2, i2) = ((zr * zr) >> 13, (zi * zi) >> 13);
         if r2 + i2 > 32_768 {
             break;
         }
-        (zr, zi) = (r2 - i2 + cr, (zr * zi >> 12) + ci);
+        (zr, zi) = (r2 - i2 + cr, ((zr * zi) >> 12) + ci);
         n += 1;
     }
     (1337 * n + 99 * c) & 65_535

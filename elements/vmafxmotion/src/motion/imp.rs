@@ -39,6 +39,8 @@ static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
 struct State {
     /// Where the pictures are; `None` before the first caps.
     layout: Option<Arc<Layout>>,
+    /// Caps that an error was posted for; GStreamer sends sticky events again.
+    refused: Option<gst::Caps>,
     segment: Option<gst::Segment>,
     /// The running session; taken out while a picture is scored.
     session: Option<Session>,
@@ -453,26 +455,18 @@ impl VmafxMotion {
 
     /// Takes new caps: scores go on over them unless size, format or depth change.
     fn set_caps(&self, caps: &gst::CapsRef) -> bool {
-        let layout = match VideoInfo::from_caps(caps) {
-            Ok(info) => Layout::new(info),
-            Err(error) => {
-                gst::element_imp_error!(
-                    self,
-                    gst::CoreError::Negotiation,
-                    ("Cannot score caps {caps}: {error}")
-                );
-                return false;
-            }
-        };
-        let layout = match layout {
+        let layout = match Layout::of_caps(caps) {
             Ok(layout) => Arc::new(layout),
             Err(error) => {
-                gst::element_imp_error!(
-                    self,
-                    gst::CoreError::Negotiation,
-                    ("Cannot score: {error}"),
-                    ["caps {caps}"]
-                );
+                let before = lock(&self.state).refused.replace(caps.to_owned());
+                if before.as_deref() != Some(caps) {
+                    gst::element_imp_error!(
+                        self,
+                        gst::CoreError::Negotiation,
+                        ("Cannot score: {error}"),
+                        ["caps {caps}"]
+                    );
+                }
                 return false;
             }
         };
