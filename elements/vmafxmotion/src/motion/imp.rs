@@ -11,6 +11,7 @@ use gst::glib;
 use gst::prelude::*;
 use gst::subclass::prelude::*;
 use gst_video::VideoInfo;
+use vmaf_motion::sad::Kernel;
 
 use super::MotionMessages;
 use super::settings::{Settings, properties};
@@ -191,6 +192,13 @@ const DESCRIPTION: &str = "Scores the motion of the video that flows through it,
 
 impl VmafxMotion {
     fn start(&self) -> Result<(), gst::ErrorMessage> {
+        if let Err(error) = Kernel::from_env() {
+            gst::element_imp_warning!(
+                self,
+                gst::LibraryError::Settings,
+                ("{error}; scoring with {} instead", Kernel::chosen())
+            );
+        }
         let settings = lock(&self.settings).clone();
         settings
             .options
@@ -275,6 +283,7 @@ impl VmafxMotion {
                 "discontinuities",
                 stats.discontinuities + stats.discontinuities_now,
             )
+            .field("kernel", Kernel::chosen().to_string())
             .field(
                 "lines-written",
                 counters.map_or(0, |counters| counters.written()),
@@ -376,8 +385,9 @@ impl VmafxMotion {
         gst::info!(
             CAT,
             imp = self,
-            "session {number} begins: {:?} with {options:?}",
-            layout.info()
+            "session {number} begins: {:?} with {options:?} on {}",
+            layout.info(),
+            Kernel::chosen()
         );
         Ok(session)
     }
