@@ -25,14 +25,14 @@
 pub mod chunks;
 pub mod clock;
 pub mod derive;
-pub mod options;
 pub mod live;
+pub mod options;
 pub mod plane;
 pub mod pool;
 pub mod sad;
 pub mod score;
-pub mod stream;
 pub mod session;
+pub mod stream;
 pub mod summary;
 pub mod windows;
 
