@@ -8,11 +8,40 @@ use gst::glib;
 use gst::glib::subclass::Signal;
 use gst::prelude::*;
 use gst::subclass::prelude::*;
-use vmaf_motion::windows::FrameScore;
+use vmaf_motion::windows::{FrameScore, SubmitError};
 
 use super::imp::{CAT, VmafxMotion, lock};
 use crate::messages::WindowMessage;
 use crate::session::{Session, WindowState};
+
+/// Why a window was not taken.
+#[derive(Debug, Clone)]
+pub(super) struct Refusal {
+    /// `busy`, `range` or `ended`.
+    reason: &'static str,
+    message: String,
+}
+
+impl Refusal {
+    fn stopped() -> Self {
+        Self {
+            reason: "ended",
+            message: "the element is stopped".to_owned(),
+        }
+    }
+}
+
+impl From<SubmitError> for Refusal {
+    fn from(error: SubmitError) -> Self {
+        Self {
+            reason: match error {
+                SubmitError::Busy => "busy",
+                SubmitError::Order { .. } => "range",
+            },
+            message: error.to_string(),
+        }
+    }
+}
 
 /// Name of the structure that `frame-score` answers with.
 const FRAME_SCORE: &str = "vmafxmotion-frame-score";
@@ -62,8 +91,8 @@ impl VmafxMotion {
                 _ => state.session.as_mut(),
             };
             let submitted = session
-                .ok_or_else(|| "the element is stopped".to_owned())
-                .and_then(|session| session.submit(first, last).map_err(|e| e.to_string()));
+                .ok_or_else(Refusal::stopped)
+                .and_then(|session| session.submit(first, last).map_err(Refusal::from));
             if let Err(refusal) = &submitted {
                 state.refusal = Some(refusal.clone());
             }
@@ -74,11 +103,11 @@ impl VmafxMotion {
                 self.publish(&news);
                 id
             }
-            Err(refusal) => {
+            Err(Refusal { message, .. }) => {
                 gst::warning!(
                     CAT,
                     imp = self,
-                    "window {first} to {last} is not taken: {refusal}"
+                    "window {first} to {last} is not taken: {message}"
                 );
                 0
             }
@@ -87,19 +116,11 @@ impl VmafxMotion {
 
     fn poll_window(&self, id: u64) -> gst::Structure {
         let state = lock(&self.state);
-        if id == 0 {
-            let refusal = state.refusal.as_deref().unwrap_or("no window has this id");
-            let reason = if refusal.contains("limit") {
-                "busy"
-            } else {
-                "invalid"
-            };
-            return gst::Structure::builder(WindowMessage::NAME)
-                .field("window", id)
-                .field("state", "failed")
-                .field("reason", reason)
-                .field("message", refusal)
-                .build();
+        if let (0, Some(refusal)) = (id, &state.refusal) {
+            let mut answer = window_state(id, "failed");
+            answer.set("reason", refusal.reason);
+            answer.set("message", refusal.message.as_str());
+            return answer;
         }
         let sessions = [&state.session, &state.ended].into_iter().flatten();
         let found = sessions
@@ -139,9 +160,10 @@ impl VmafxMotion {
                 answer.set("message", failure.to_string());
             }
             None => {
+                let refusal = Refusal::stopped();
                 answer.set("state", "failed");
-                answer.set("reason", "ended");
-                answer.set("message", "the element is stopped");
+                answer.set("reason", refusal.reason);
+                answer.set("message", refusal.message);
             }
         }
         answer

@@ -10,6 +10,7 @@ use gst::ClockTime;
 use vmaf_motion::sad::Distance;
 
 use super::settings::Settings;
+use super::signals::Refusal;
 use crate::hold::Held;
 use crate::picture::Layout;
 use crate::score_text::ScoreText;
@@ -35,7 +36,7 @@ pub(super) struct State {
     /// The stream has ended and no new one has begun.
     pub(super) eos: bool,
     /// Why the last window that was not taken was not taken.
-    pub(super) refusal: Option<String>,
+    pub(super) refusal: Option<Refusal>,
     /// How long buffers are kept; `None` without `hold`.
     pub(super) hold: Option<Hold>,
     pub(super) held: Held,
