@@ -195,7 +195,7 @@ fn latency_is_told() {
 
 #[test]
 fn the_five_frame_window_has_two_frames_of_latency() {
-    let mut bench = bench(|element| element.set_property("motion-five-frame-window", true));
+    let bench = bench(|element| element.set_property("motion-five-frame-window", true));
     assert_eq!(
         bench.harness.query_latency(),
         Some(ClockTime::from_mseconds(80))

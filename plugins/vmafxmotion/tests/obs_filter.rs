@@ -5,6 +5,8 @@
 
 mod common;
 
+use std::time::{Duration, Instant};
+
 use common::{assert_same_score, expected, init, luma};
 use gst::ClockTime;
 use gst::prelude::*;
@@ -23,7 +25,7 @@ impl Filter {
     fn new(element: &str) -> Self {
         init();
         let launch = format!(
-            "appsrc name=source format=time ! {element} name=motion ! appsink name=sink sync=false max-buffers=1"
+            "appsrc name=source format=time ! {element} name=motion ! appsink name=sink sync=false max-buffers=1 enable-last-sample=false"
         );
         let pipeline = gst::parse::launch(&launch)
             .unwrap()
@@ -80,6 +82,12 @@ impl Drop for Filter {
 
 /// Overwrites the memory of a buffer that nobody else may have.
 fn paint(mut buffer: gst::Buffer, frame: usize) -> gst::Buffer {
+    // The sink's thread may still be on its way out of the push.
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while buffer.get_mut().is_none() {
+        assert!(Instant::now() < deadline, "the filter keeps the buffer");
+        std::thread::yield_now();
+    }
     let before = buffer.map_readable().unwrap().as_ptr();
     let inner = buffer.make_mut();
     inner.set_pts(ClockTime::from_mseconds(16 * frame as u64));
