@@ -85,16 +85,17 @@ impl Reader {
         }
     }
 
-    /// Takes the new pair and does the first blur of two rows on the fast path; false when a value
-    /// may not fit 16 bits.
+    /// Takes the new pair and does the first blur of two rows; false on the fast path when a value may
+    /// not fit 16 bits. It may be called again with the same rows then.
     #[target_feature(enable = "avx2")]
-    fn down_fast<const LAYOUT: u8>(
+    fn down<const LAYOUT: u8, const GENERAL: bool>(
         self,
         [rows, next]: [RowPair<'_>; 2],
         width: usize,
-        mut pairs: [&mut [i32]; 3],
+        pairs: &mut [Aligned<i32>; 3],
         blurred: &mut [Blurred; 2],
     ) -> bool {
+        let mut pairs = pairs.each_mut().map(|pair| &mut **pair);
         let bytes = bytes::<LAYOUT>();
         let mut range = [_mm256_setzero_si256(); 2];
         let rest = Rest::of(rows, width / BLOCK * BLOCK * bytes);
@@ -106,7 +107,7 @@ impl Reader {
             } else {
                 self.pair::<LAYOUT>(rest.rows(), 0)
             };
-            range = self.down_block_fast::<LAYOUT>(new, &mut pairs, blurred, range, x);
+            range = self.down_block::<LAYOUT, GENERAL>(new, &mut pairs, blurred, range, x);
         }
         let [least, greatest] = range;
         let at_end = _mm256_or_si256(
@@ -116,12 +117,12 @@ impl Reader {
         _mm256_testz_si256(at_end, at_end) != 0
     }
 
-    /// The first blur of 16 columns of two rows. `range` is the least and the greatest value so far.
-    /// It is the same for every layout; each has a copy with one caller, so that the compiler inlines
-    /// it.
+    /// The first blur of 16 columns of two rows. `range` is the least and the greatest value so far
+    /// on the fast path. It is the same for every layout; each has a copy with one caller, so that
+    /// the compiler inlines it.
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn down_block_fast<const LAYOUT: u8>(
+    fn down_block<const LAYOUT: u8, const GENERAL: bool>(
         self,
         new: [__m256i; 2],
         [oldest, middle, newest]: &mut [&mut [i32]; 3],
@@ -131,39 +132,11 @@ impl Reader {
     ) -> [__m256i; 2] {
         let half = x + BLOCK / 2;
         store_pair(newest, x, new);
-        let first = self.down(load_256(oldest, x), load_256(middle, x), new[0]);
-        let second = self.down(load_256(oldest, half), load_256(middle, half), new[1]);
+        let first = self.down_lanes(load_256(oldest, x), load_256(middle, x), new[0]);
+        let second = self.down_lanes(load_256(oldest, half), load_256(middle, half), new[1]);
         for (i, row) in blurred.iter_mut().enumerate() {
-            let value = _mm256_packs_epi32(first[i], second[i]);
-            store_256(&mut row.half, FIRST + x, value);
-            least = _mm256_min_epi16(least, value);
-            greatest = _mm256_max_epi16(greatest, value);
-        }
-        [least, greatest]
-    }
-
-    /// The first blur of two rows of any content, from pairs that are there.
-    #[target_feature(enable = "avx2")]
-    fn down_general(
-        self,
-        width: usize,
-        [oldest, middle, newest]: [&[i32]; 3],
-        blurred: &mut [Blurred; 2],
-    ) {
-        let one = _mm256_set1_epi32(1);
-        for x in (0..width).step_by(BLOCK) {
-            let half = x + BLOCK / 2;
-            let first = self.down(
-                load_256(oldest, x),
-                load_256(middle, x),
-                load_256(newest, x),
-            );
-            let second = self.down(
-                load_256(oldest, half),
-                load_256(middle, half),
-                load_256(newest, half),
-            );
-            for (i, row) in blurred.iter_mut().enumerate() {
+            if GENERAL {
+                let one = _mm256_set1_epi32(1);
                 let halves = _mm256_packs_epi32(
                     _mm256_srai_epi32::<1>(first[i]),
                     _mm256_srai_epi32::<1>(second[i]),
@@ -174,14 +147,20 @@ impl Reader {
                 );
                 store_256(&mut row.half, FIRST + x, halves);
                 store_256(&mut row.bit, FIRST + x, bits);
+            } else {
+                let value = _mm256_packs_epi32(first[i], second[i]);
+                store_256(&mut row.half, FIRST + x, value);
+                least = _mm256_min_epi16(least, value);
+                greatest = _mm256_max_epi16(greatest, value);
             }
         }
+        [least, greatest]
     }
 
     /// The first blur of 8 columns of two rows: upper, lower. Rows of equal weight are added first.
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn down(self, oldest: __m256i, middle: __m256i, newest: __m256i) -> [__m256i; 2] {
+    fn down_lanes(self, oldest: __m256i, middle: __m256i, newest: __m256i) -> [__m256i; 2] {
         let round = _mm256_set1_epi32(1 << (self.depth - 1));
         let shift = _mm256_set1_epi32(self.depth as i32);
         let outer = _mm256_add_epi16(oldest, _mm256_blend_epi16::<UPPER>(newest, middle));
@@ -456,42 +435,38 @@ impl Avx2 {
         }
     }
 
-    /// The first blur of two rows; true when on the fast path.
+    /// The first blur of two rows.
     #[target_feature(enable = "avx2")]
-    fn down(&mut self, rows: RowPair<'_>, next: RowPair<'_>) -> bool {
+    fn down<const GENERAL: bool>(&mut self, rows: [RowPair<'_>; 2]) -> bool {
+        const BYTES: u8 = Layout::Bytes as u8;
+        const LOW: u8 = Layout::Low as u8;
+        const HIGH: u8 = Layout::High as u8;
         let (reader, width) = (self.reader, self.width);
-        if self.general_left == 0 {
-            self.zeros = 0;
-            self.pairs.rotate_left(1);
-            let pairs = self.pairs.each_mut().map(|pair| &mut **pair);
-            let (blurred, rows) = (&mut self.blurred, [rows, next]);
-            let fits = match self.layout {
-                Layout::Bytes => {
-                    reader.down_fast::<{ Layout::Bytes as u8 }>(rows, width, pairs, blurred)
-                }
-                Layout::Low => {
-                    reader.down_fast::<{ Layout::Low as u8 }>(rows, width, pairs, blurred)
-                }
-                Layout::High => {
-                    reader.down_fast::<{ Layout::High as u8 }>(rows, width, pairs, blurred)
-                }
-            };
-            if fits {
-                return true;
-            }
-            self.general_left = GENERAL_RUN;
-        } else {
-            self.general_left -= 1;
-            self.feed_rows(rows);
+        let (pairs, blurred) = (&mut self.pairs, &mut self.blurred);
+        match self.layout {
+            Layout::Bytes => reader.down::<BYTES, GENERAL>(rows, width, pairs, blurred),
+            Layout::Low => reader.down::<LOW, GENERAL>(rows, width, pairs, blurred),
+            Layout::High => reader.down::<HIGH, GENERAL>(rows, width, pairs, blurred),
         }
-        let pairs = self.pairs.each_ref().map(|pair| &**pair);
-        reader.down_general(width, pairs, &mut self.blurred);
-        false
     }
 
     #[target_feature(enable = "avx2")]
     fn step_rows(&mut self, rows: RowPair<'_>, next: RowPair<'_>, both: bool) -> u64 {
-        let fast = self.down(rows, next);
+        self.zeros = 0;
+        self.pairs.rotate_left(1);
+        let fast = if self.general_left == 0 {
+            let fits = self.down::<false>([rows, next]);
+            if !fits {
+                self.general_left = GENERAL_RUN;
+            }
+            fits
+        } else {
+            self.general_left -= 1;
+            false
+        };
+        if !fast {
+            self.down::<true>([rows, next]);
+        }
         for row in &mut self.blurred {
             reflect_ends(&mut row.half, FIRST, self.width);
             if !fast {
