@@ -6,6 +6,7 @@
 //! [`MotionSad`] is for streams, [`PairSad`] for two planes at hand. [`scalar`] is the reference;
 //! [`Kernel`] names the faster ways to the same bits.
 
+pub mod floor;
 mod kernel;
 mod portable;
 mod rows;

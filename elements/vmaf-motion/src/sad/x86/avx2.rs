@@ -32,27 +32,31 @@ struct Reader {
     mask: i16,
 }
 
-/// Three pairs of difference rows, from the oldest to the newest.
-type Window<'a> = [&'a [i32]; 3];
-
 impl Reader {
+    /// Samples of 16 columns of one row.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn samples<const LAYOUT: u8>(self, row: &[u8], x: usize) -> __m256i {
+        if LAYOUT == Layout::Bytes as u8 {
+            return _mm256_cvtepu8_epi16(load_128(row, x));
+        }
+        let words = load_256(row, 2 * x);
+        if LAYOUT == Layout::Low as u8 {
+            _mm256_and_si256(words, _mm256_set1_epi16(self.mask))
+        } else {
+            // The product's upper half: shifted right by 16 - depth.
+            _mm256_mulhi_epu16(words, _mm256_set1_epi16(1 << self.depth))
+        }
+    }
+
     /// Differences of 16 columns of one row.
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn difference<const LAYOUT: u8>(self, earlier: &[u8], later: &[u8], x: usize) -> __m256i {
-        let words = |row: &[u8]| {
-            if LAYOUT == Layout::Bytes as u8 {
-                return _mm256_cvtepu8_epi16(load_128(row, x));
-            }
-            let words = load_256(row, 2 * x);
-            if LAYOUT == Layout::Low as u8 {
-                _mm256_and_si256(words, _mm256_set1_epi16(self.mask))
-            } else {
-                // The product's upper half: shifted right by 16 - depth.
-                _mm256_mulhi_epu16(words, _mm256_set1_epi16(1 << self.depth))
-            }
-        };
-        _mm256_sub_epi16(words(earlier), words(later))
+    fn difference<const LAYOUT: u8>(self, rows: RowPair<'_>, row: usize, x: usize) -> __m256i {
+        _mm256_sub_epi16(
+            self.samples::<LAYOUT>(rows.earlier[row], x),
+            self.samples::<LAYOUT>(rows.later[row], x),
+        )
     }
 
     /// A pair of difference rows for 16 columns, interleaved within each half of the vector:
@@ -61,111 +65,102 @@ impl Reader {
     #[inline]
     #[target_feature(enable = "avx2")]
     fn pair<const LAYOUT: u8>(self, rows: RowPair<'_>, x: usize) -> [__m256i; 2] {
-        let [upper, lower] =
-            [0, 1].map(|i| self.difference::<LAYOUT>(rows.earlier[i], rows.later[i], x));
+        let upper = self.difference::<LAYOUT>(rows, 0, x);
+        let lower = self.difference::<LAYOUT>(rows, 1, x);
         [
             _mm256_unpacklo_epi16(upper, lower),
             _mm256_unpackhi_epi16(upper, lower),
         ]
     }
 
-    /// Calls `block` with the new pair of every 16 columns. The last columns, which fill no block,
-    /// are read from copies: nothing behind a row is read.
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    fn each_block<const LAYOUT: u8>(
-        self,
-        rows: RowPair<'_>,
-        width: usize,
-        mut block: impl FnMut(usize, [__m256i; 2]),
-    ) {
-        let whole = width / BLOCK * BLOCK;
-        for x in (0..whole).step_by(BLOCK) {
-            block(x, self.pair::<LAYOUT>(rows, x));
-        }
-        if whole < width {
-            let bytes = if LAYOUT == Layout::Bytes as u8 { 1 } else { 2 };
-            let copy = |row: &[u8]| {
-                let mut copy = [0; 2 * BLOCK];
-                let rest = &row[bytes * whole..];
-                copy[..rest.len()].copy_from_slice(rest);
-                copy
-            };
-            let (earlier, later) = (rows.earlier.map(copy), rows.later.map(copy));
-            let rows = RowPair {
-                earlier: [&earlier[0], &earlier[1]],
-                later: [&later[0], &later[1]],
-            };
-            block(whole, self.pair::<LAYOUT>(rows, 0));
-        }
-    }
-
     #[target_feature(enable = "avx2")]
     fn feed<const LAYOUT: u8>(self, rows: RowPair<'_>, width: usize, pair: &mut [i32]) {
-        self.each_block::<LAYOUT>(rows, width, |x, new| store_pair(pair, x, new));
+        let whole = width / BLOCK * BLOCK;
+        for x in (0..whole).step_by(BLOCK) {
+            store_pair(pair, x, self.pair::<LAYOUT>(rows, x));
+        }
+        if whole < width {
+            let rest = Rest::of(rows, whole * bytes::<LAYOUT>());
+            store_pair(pair, whole, self.pair::<LAYOUT>(rest.rows(), 0));
+        }
     }
 
-    /// Takes the new pair and does the first blur of two rows on the fast path; false when a value
-    /// may not fit 16 bits.
+    /// Takes the new pair and does the first blur of two rows; false on the fast path when a value may
+    /// not fit 16 bits. It may be called again with the same rows then.
     #[target_feature(enable = "avx2")]
-    fn down_fast<const LAYOUT: u8>(
+    fn down<const LAYOUT: u8, const GENERAL: bool>(
         self,
         [rows, next]: [RowPair<'_>; 2],
         width: usize,
-        [oldest, middle, newest]: [&mut [i32]; 3],
+        pairs: &mut [Aligned<i32>; 3],
         blurred: &mut [Blurred; 2],
     ) -> bool {
-        let bytes = if LAYOUT == Layout::Bytes as u8 { 1 } else { 2 };
-        let [upper, lower] = blurred;
-        let mut least = _mm256_setzero_si256();
-        let mut greatest = _mm256_setzero_si256();
-        self.each_block::<LAYOUT>(rows, width, |x, new| {
+        let mut pairs = pairs.each_mut().map(|pair| &mut **pair);
+        let bytes = bytes::<LAYOUT>();
+        let mut range = [_mm256_setzero_si256(); 2];
+        let rest = Rest::of(rows, width / BLOCK * BLOCK * bytes);
+        for x in (0..width).step_by(BLOCK) {
             prefetch(next.earlier[0], bytes * x);
             prefetch(next.later[0], bytes * x);
-            store_pair(newest, x, new);
-            let [first, second] = [0, 1].map(|i| {
-                let at = x + i * BLOCK / 2;
-                self.down([load_256(oldest, at), load_256(middle, at), new[i]])
-            });
-            for (row, i) in [(&mut *upper, 0), (&mut *lower, 1)] {
+            let new = if x + BLOCK <= width {
+                self.pair::<LAYOUT>(rows, x)
+            } else {
+                self.pair::<LAYOUT>(rest.rows(), 0)
+            };
+            range = self.down_block::<LAYOUT, GENERAL>(new, &mut pairs, blurred, range, x);
+        }
+        let [least, greatest] = range;
+        let at_end = _mm256_or_si256(
+            _mm256_cmpeq_epi16(least, _mm256_set1_epi16(i16::MIN)),
+            _mm256_cmpeq_epi16(greatest, _mm256_set1_epi16(i16::MAX)),
+        );
+        _mm256_testz_si256(at_end, at_end) != 0
+    }
+
+    /// The first blur of 16 columns of two rows. `range` is the least and the greatest value so far
+    /// on the fast path. It is the same for every layout; each has a copy with one caller, so that
+    /// the compiler inlines it.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn down_block<const LAYOUT: u8, const GENERAL: bool>(
+        self,
+        new: [__m256i; 2],
+        [oldest, middle, newest]: &mut [&mut [i32]; 3],
+        blurred: &mut [Blurred; 2],
+        [mut least, mut greatest]: [__m256i; 2],
+        x: usize,
+    ) -> [__m256i; 2] {
+        let half = x + BLOCK / 2;
+        store_pair(newest, x, new);
+        let first = self.down_lanes(load_256(oldest, x), load_256(middle, x), new[0]);
+        let second = self.down_lanes(load_256(oldest, half), load_256(middle, half), new[1]);
+        for (i, row) in blurred.iter_mut().enumerate() {
+            if GENERAL {
+                let one = _mm256_set1_epi32(1);
+                let halves = _mm256_packs_epi32(
+                    _mm256_srai_epi32::<1>(first[i]),
+                    _mm256_srai_epi32::<1>(second[i]),
+                );
+                let bits = _mm256_packs_epi32(
+                    _mm256_and_si256(first[i], one),
+                    _mm256_and_si256(second[i], one),
+                );
+                store_256(&mut row.half, FIRST + x, halves);
+                store_256(&mut row.bit, FIRST + x, bits);
+            } else {
                 let value = _mm256_packs_epi32(first[i], second[i]);
                 store_256(&mut row.half, FIRST + x, value);
                 least = _mm256_min_epi16(least, value);
                 greatest = _mm256_max_epi16(greatest, value);
             }
-        });
-        let end = |value| _mm256_set1_epi16(value);
-        let at_end = _mm256_or_si256(
-            _mm256_cmpeq_epi16(least, end(i16::MIN)),
-            _mm256_cmpeq_epi16(greatest, end(i16::MAX)),
-        );
-        _mm256_testz_si256(at_end, at_end) != 0
-    }
-
-    /// The first blur of two rows of any content, from pairs that are there.
-    #[target_feature(enable = "avx2")]
-    fn down_general(self, width: usize, pairs: Window<'_>, blurred: &mut [Blurred; 2]) {
-        let [upper, lower] = blurred;
-        for x in (0..width).step_by(BLOCK) {
-            let [first, second] = [0, 1].map(|i| {
-                let at = x + i * BLOCK / 2;
-                self.down(pairs.map(|pair| load_256(pair, at)))
-            });
-            for (row, i) in [(&mut *upper, 0), (&mut *lower, 1)] {
-                let half = |value| _mm256_srai_epi32::<1>(value);
-                let bit = |value| _mm256_and_si256(value, _mm256_set1_epi32(1));
-                let halves = _mm256_packs_epi32(half(first[i]), half(second[i]));
-                let bits = _mm256_packs_epi32(bit(first[i]), bit(second[i]));
-                store_256(&mut row.half, FIRST + x, halves);
-                store_256(&mut row.bit, FIRST + x, bits);
-            }
         }
+        [least, greatest]
     }
 
     /// The first blur of 8 columns of two rows: upper, lower. Rows of equal weight are added first.
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn down(self, [oldest, middle, newest]: [__m256i; 3]) -> [__m256i; 2] {
+    fn down_lanes(self, oldest: __m256i, middle: __m256i, newest: __m256i) -> [__m256i; 2] {
         let round = _mm256_set1_epi32(1 << (self.depth - 1));
         let shift = _mm256_set1_epi32(self.depth as i32);
         let outer = _mm256_add_epi16(oldest, _mm256_blend_epi16::<UPPER>(newest, middle));
@@ -178,7 +173,43 @@ impl Reader {
             multiply(outer, weights(F1, F0)),
             multiply(middle, weights(0, F2)),
         );
-        [upper, lower].map(|sum| _mm256_srav_epi32(_mm256_add_epi32(sum, round), shift))
+        [
+            _mm256_srav_epi32(_mm256_add_epi32(upper, round), shift),
+            _mm256_srav_epi32(_mm256_add_epi32(lower, round), shift),
+        ]
+    }
+}
+
+/// Bytes a sample.
+const fn bytes<const LAYOUT: u8>() -> usize {
+    if LAYOUT == Layout::Bytes as u8 { 1 } else { 2 }
+}
+
+/// Copies of the last bytes of two rows, fewer than a block, with zeros behind: nothing behind a row
+/// is read.
+struct Rest {
+    earlier: [[u8; 2 * BLOCK]; 2],
+    later: [[u8; 2 * BLOCK]; 2],
+}
+
+impl Rest {
+    fn of(rows: RowPair<'_>, from: usize) -> Self {
+        let copy = |row: &[u8]| {
+            let mut copy = [0; 2 * BLOCK];
+            copy[..row.len() - from].copy_from_slice(&row[from..]);
+            copy
+        };
+        Self {
+            earlier: rows.earlier.map(copy),
+            later: rows.later.map(copy),
+        }
+    }
+
+    fn rows(&self) -> RowPair<'_> {
+        RowPair {
+            earlier: self.earlier.each_ref().map(|row| &row[..]),
+            later: self.later.each_ref().map(|row| &row[..]),
+        }
     }
 }
 
@@ -240,19 +271,14 @@ fn along(
     [even, odd]
 }
 
-/// Vectors of words that start two samples left of, at, and two samples right of column `x`.
-#[inline]
-#[target_feature(enable = "avx2")]
-fn around(row: &[i16], x: usize) -> [__m256i; 3] {
-    [FIRST - 2, FIRST, FIRST + 2].map(|first| load_256(row, first + x))
-}
-
 /// Sums of the magnitudes of the second blur of 16 columns, by lane. Columns from `columns` on count
 /// as zero.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn along_fast(row: &Blurred, x: usize, mask: Option<__m256i>) -> __m256i {
-    let [left, middle, right] = around(&row.half, x);
+    let left = load_256(&row.half, FIRST + x - 2);
+    let middle = load_256(&row.half, FIRST + x);
+    let right = load_256(&row.half, FIRST + x + 2);
     let [even, odd] = along([left, middle, right], [right, left], 0);
     // The upper words of the lanes are the blurred values.
     let mut value = _mm256_blend_epi16::<UPPER>(_mm256_srli_epi32::<16>(even), odd);
@@ -269,20 +295,33 @@ fn along_fast(row: &Blurred, x: usize, mask: Option<__m256i>) -> __m256i {
 #[target_feature(enable = "avx2")]
 fn along_general(row: &Blurred, x: usize, mask: Option<__m256i>) -> __m256i {
     // What the last bits add, less 32768: half of (32768 + sum of tap * bit).
-    let bit = |offset: usize| load_256(&row.bit, FIRST + x + offset - 2);
-    let word = |value: i16| _mm256_set1_epi16(value);
-    let outer = _mm256_mullo_epi16(_mm256_add_epi16(bit(0), bit(4)), word(F0));
-    let inner = _mm256_mullo_epi16(_mm256_add_epi16(bit(1), bit(3)), word(F1 / 2));
-    let centre = _mm256_mullo_epi16(bit(2), word(F2 / 2));
+    let outer = _mm256_add_epi16(
+        load_256(&row.bit, FIRST + x - 2),
+        load_256(&row.bit, FIRST + x + 2),
+    );
+    let inner = _mm256_add_epi16(
+        load_256(&row.bit, FIRST + x - 1),
+        load_256(&row.bit, FIRST + x + 1),
+    );
+    let outer = _mm256_mullo_epi16(outer, _mm256_set1_epi16(F0));
+    let inner = _mm256_mullo_epi16(inner, _mm256_set1_epi16(F1 / 2));
+    let centre = load_256(&row.bit, FIRST + x);
+    let centre = _mm256_mullo_epi16(centre, _mm256_set1_epi16(F2 / 2));
     let share = _mm256_add_epi16(
         _mm256_add_epi16(inner, centre),
-        _mm256_add_epi16(_mm256_srli_epi16::<1>(outer), word(-16_384)),
+        _mm256_add_epi16(
+            _mm256_srli_epi16::<1>(outer),
+            _mm256_set1_epi16(16_384_u16.wrapping_sub(32_768) as i16),
+        ),
     );
-    let [left, middle, right] = around(&row.half, x);
+    let left = load_256(&row.half, FIRST + x - 2);
+    let middle = load_256(&row.half, FIRST + x);
+    let right = load_256(&row.half, FIRST + x + 2);
     let even_right = _mm256_blend_epi16::<UPPER>(right, _mm256_slli_epi32::<16>(share));
     let odd_left = _mm256_blend_epi16::<UPPER>(_mm256_srli_epi32::<16>(share), left);
-    let sums = along([left, middle, right], [even_right, odd_left], 1);
-    let [even, odd] = sums.map(|sum| _mm256_abs_epi32(_mm256_srai_epi32::<15>(sum)));
+    let [even, odd] = along([left, middle, right], [even_right, odd_left], 1);
+    let even = _mm256_abs_epi32(_mm256_srai_epi32::<15>(even));
+    let odd = _mm256_abs_epi32(_mm256_srai_epi32::<15>(odd));
     match mask {
         None => _mm256_add_epi32(even, odd),
         Some(mask) => {
@@ -297,6 +336,16 @@ fn along_general(row: &Blurred, x: usize, mask: Option<__m256i>) -> __m256i {
     }
 }
 
+#[inline]
+#[target_feature(enable = "avx2")]
+fn along_block<const GENERAL: bool>(row: &Blurred, x: usize, mask: Option<__m256i>) -> __m256i {
+    if GENERAL {
+        along_general(row, x, mask)
+    } else {
+        along_fast(row, x, mask)
+    }
+}
+
 /// The second blur of the first `ROWS` blurred rows, and the sum of its magnitudes.
 #[target_feature(enable = "avx2")]
 fn sum_along<const ROWS: usize, const GENERAL: bool>(
@@ -306,29 +355,27 @@ fn sum_along<const ROWS: usize, const GENERAL: bool>(
     next: RowPair<'_>,
 ) -> u64 {
     let mut sums = [_mm256_setzero_si256(); ROWS];
-    let mut block = |x, mask| {
-        for (sum, row) in sums.iter_mut().zip(blurred) {
-            let block = if GENERAL {
-                along_general(row, x, mask)
-            } else {
-                along_fast(row, x, mask)
-            };
-            *sum = _mm256_add_epi32(*sum, block);
-        }
-    };
     let whole = width / BLOCK * BLOCK;
     for x in (0..whole).step_by(BLOCK) {
         prefetch(next.earlier[1], bytes * x);
         prefetch(next.later[1], bytes * x);
-        block(x, None);
+        for (sum, row) in sums.iter_mut().zip(blurred) {
+            *sum = _mm256_add_epi32(*sum, along_block::<GENERAL>(row, x, None));
+        }
     }
     if whole < width {
         let column: [i16; BLOCK] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
         let columns = _mm256_set1_epi16((width - whole) as i16);
         let mask = _mm256_cmpgt_epi16(columns, load_256(&column, 0));
-        block(whole, Some(mask));
+        for (sum, row) in sums.iter_mut().zip(blurred) {
+            *sum = _mm256_add_epi32(*sum, along_block::<GENERAL>(row, whole, Some(mask)));
+        }
     }
-    sums.into_iter().map(|lanes| row_sum(lanes)).sum()
+    let mut sum = 0;
+    for lanes in sums {
+        sum += row_sum(lanes);
+    }
+    sum
 }
 
 /// Sum of the unsigned lanes: one row's fits 32 bits, but is added up in 64.
@@ -388,42 +435,38 @@ impl Avx2 {
         }
     }
 
-    /// The first blur of two rows; true when on the fast path.
+    /// The first blur of two rows.
     #[target_feature(enable = "avx2")]
-    fn down(&mut self, rows: RowPair<'_>, next: RowPair<'_>) -> bool {
+    fn down<const GENERAL: bool>(&mut self, rows: [RowPair<'_>; 2]) -> bool {
+        const BYTES: u8 = Layout::Bytes as u8;
+        const LOW: u8 = Layout::Low as u8;
+        const HIGH: u8 = Layout::High as u8;
         let (reader, width) = (self.reader, self.width);
-        if self.general_left == 0 {
-            self.zeros = 0;
-            self.pairs.rotate_left(1);
-            let pairs = self.pairs.each_mut().map(|pair| &mut **pair);
-            let (blurred, rows) = (&mut self.blurred, [rows, next]);
-            let fits = match self.layout {
-                Layout::Bytes => {
-                    reader.down_fast::<{ Layout::Bytes as u8 }>(rows, width, pairs, blurred)
-                }
-                Layout::Low => {
-                    reader.down_fast::<{ Layout::Low as u8 }>(rows, width, pairs, blurred)
-                }
-                Layout::High => {
-                    reader.down_fast::<{ Layout::High as u8 }>(rows, width, pairs, blurred)
-                }
-            };
-            if fits {
-                return true;
-            }
-            self.general_left = GENERAL_RUN;
-        } else {
-            self.general_left -= 1;
-            self.feed_rows(rows);
+        let (pairs, blurred) = (&mut self.pairs, &mut self.blurred);
+        match self.layout {
+            Layout::Bytes => reader.down::<BYTES, GENERAL>(rows, width, pairs, blurred),
+            Layout::Low => reader.down::<LOW, GENERAL>(rows, width, pairs, blurred),
+            Layout::High => reader.down::<HIGH, GENERAL>(rows, width, pairs, blurred),
         }
-        let pairs = self.pairs.each_ref().map(|pair| &**pair);
-        reader.down_general(width, pairs, &mut self.blurred);
-        false
     }
 
     #[target_feature(enable = "avx2")]
     fn step_rows(&mut self, rows: RowPair<'_>, next: RowPair<'_>, both: bool) -> u64 {
-        let fast = self.down(rows, next);
+        self.zeros = 0;
+        self.pairs.rotate_left(1);
+        let fast = if self.general_left == 0 {
+            let fits = self.down::<false>([rows, next]);
+            if !fits {
+                self.general_left = GENERAL_RUN;
+            }
+            fits
+        } else {
+            self.general_left -= 1;
+            false
+        };
+        if !fast {
+            self.down::<true>([rows, next]);
+        }
         for row in &mut self.blurred {
             reflect_ends(&mut row.half, FIRST, self.width);
             if !fast {

@@ -101,36 +101,43 @@ struct Reader {
 }
 
 impl Reader {
+    /// Samples of 32 columns of one row.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+    fn samples<const LAYOUT: u8, const PART: bool>(self, row: &[u8], x: usize) -> __m512i {
+        if LAYOUT == Layout::Bytes as u8 {
+            return _mm512_cvtepu8_epi16(if PART {
+                _mm512_castsi512_si256(load_512_part(row, x))
+            } else {
+                load_256(row, x)
+            });
+        }
+        let words = if PART {
+            load_512_part(row, 2 * x)
+        } else {
+            load_512(row, 2 * x)
+        };
+        if LAYOUT == Layout::Low as u8 {
+            _mm512_and_si512(words, _mm512_set1_epi16(self.mask))
+        } else {
+            // The product's upper half: shifted right by 16 - depth.
+            _mm512_mulhi_epu16(words, _mm512_set1_epi16(1 << self.depth))
+        }
+    }
+
     /// Differences of 32 columns of one row, scaled to 15 bits and a sign.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
     fn difference<const LAYOUT: u8, const PART: bool>(
         self,
-        earlier: &[u8],
-        later: &[u8],
+        rows: RowPair<'_>,
+        row: usize,
         x: usize,
     ) -> __m512i {
-        let words = |row: &[u8]| {
-            if LAYOUT == Layout::Bytes as u8 {
-                return _mm512_cvtepu8_epi16(if PART {
-                    _mm512_castsi512_si256(load_512_part(row, x))
-                } else {
-                    load_256(row, x)
-                });
-            }
-            let words = if PART {
-                load_512_part(row, 2 * x)
-            } else {
-                load_512(row, 2 * x)
-            };
-            if LAYOUT == Layout::Low as u8 {
-                _mm512_and_si512(words, _mm512_set1_epi16(self.mask))
-            } else {
-                // The product's upper half: shifted right by 16 - depth.
-                _mm512_mulhi_epu16(words, _mm512_set1_epi16(1 << self.depth))
-            }
-        };
-        let difference = _mm512_sub_epi16(words(earlier), words(later));
+        let difference = _mm512_sub_epi16(
+            self.samples::<LAYOUT, PART>(rows.earlier[row], x),
+            self.samples::<LAYOUT, PART>(rows.later[row], x),
+        );
         if LAYOUT == Layout::Bytes as u8 {
             _mm512_slli_epi16::<7>(difference)
         } else {
@@ -142,8 +149,8 @@ impl Reader {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
     fn pair<const LAYOUT: u8, const PART: bool>(self, rows: RowPair<'_>, x: usize) -> [__m512i; 2] {
-        let [upper, lower] =
-            [0, 1].map(|i| self.difference::<LAYOUT, PART>(rows.earlier[i], rows.later[i], x));
+        let upper = self.difference::<LAYOUT, PART>(rows, 0, x);
+        let lower = self.difference::<LAYOUT, PART>(rows, 1, x);
         [
             _mm512_mask_blend_epi16(UPPER, upper, _mm512_slli_epi32::<16>(lower)),
             _mm512_mask_blend_epi16(UPPER, _mm512_srli_epi32::<16>(upper), lower),
@@ -170,17 +177,16 @@ impl Reader {
         [older, newer]: [&mut [i32]; 2],
         blurred: &mut [Blurred; 2],
     ) {
-        let whole = width / BLOCK * BLOCK;
         let bytes = if LAYOUT == Layout::Bytes as u8 { 1 } else { 2 };
-        for x in (0..whole).step_by(BLOCK) {
+        for x in (0..width).step_by(BLOCK) {
             prefetch(next.earlier[0], bytes * x);
             prefetch(next.later[0], bytes * x);
-            let new = self.pair::<LAYOUT, false>(rows, x);
-            down_block(new, older, newer, blurred, x);
-        }
-        if whole < width {
-            let new = self.pair::<LAYOUT, true>(rows, whole);
-            down_block(new, older, newer, blurred, whole);
+            let new = if x + BLOCK <= width {
+                self.pair::<LAYOUT, false>(rows, x)
+            } else {
+                self.pair::<LAYOUT, true>(rows, x)
+            };
+            down_block::<LAYOUT>(new, older, newer, blurred, x);
         }
     }
 }
@@ -192,29 +198,41 @@ fn store_pair(pair: &mut [i32], x: usize, [even, odd]: [__m512i; 2]) {
     store_512(pair, x + BLOCK / 2, odd);
 }
 
-/// The first blur of 32 columns of two rows.
+/// A pair of weights in every lane.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn all(left: i16, right: i16) -> __m512i {
+    _mm512_set1_epi32(weights(left, right))
+}
+
+/// The first blur of 16 columns of two rows: upper, lower.
+#[inline]
+#[target_feature(enable = "avx512f,avx512vnni")]
+fn down_lanes(older: __m512i, newer: __m512i, new: __m512i) -> [__m512i; 2] {
+    let round = _mm512_set1_epi32(1 << 14);
+    let upper = multiply_add(round, older, all(F0, F1));
+    let lower = multiply_add(round, older, all(0, F0));
+    let upper = multiply_add(upper, newer, all(F2, F1));
+    let lower = multiply_add(lower, newer, all(F1, F2));
+    let upper = multiply_add(upper, new, all(F0, 0));
+    let lower = multiply_add(lower, new, all(F1, F0));
+    [upper, lower]
+}
+
+/// The first blur of 32 columns of two rows. It is the same for every layout; each has a copy with
+/// one caller, so that the compiler inlines it.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-fn down_block(
+fn down_block<const LAYOUT: u8>(
     new: [__m512i; 2],
     older: &mut [i32],
     newer: &[i32],
     blurred: &mut [Blurred; 2],
     x: usize,
 ) {
-    let weights = |upper, lower| _mm512_set1_epi32(weights(upper, lower));
-    let [even, odd] = [0, 1].map(|i| {
-        let at = x + i * BLOCK / 2;
-        let [older, newer, new] = [load_512(older, at), load_512(newer, at), new[i]];
-        let round = _mm512_set1_epi32(1 << 14);
-        let upper = multiply_add(round, older, weights(F0, F1));
-        let lower = multiply_add(round, older, weights(0, F0));
-        let upper = multiply_add(upper, newer, weights(F2, F1));
-        let lower = multiply_add(lower, newer, weights(F1, F2));
-        let upper = multiply_add(upper, new, weights(F0, 0));
-        let lower = multiply_add(lower, new, weights(F1, F0));
-        [upper, lower]
-    });
+    let half = x + BLOCK / 2;
+    let even = down_lanes(load_512(older, x), load_512(newer, x), new[0]);
+    let odd = down_lanes(load_512(older, half), load_512(newer, half), new[1]);
     store_pair(older, x, new);
     for (i, blurred) in blurred.iter_mut().enumerate() {
         let half = _mm512_mask_blend_epi16(UPPER, _mm512_srli_epi32::<16>(even[i]), odd[i]);
@@ -258,25 +276,28 @@ const WINDOW_STARTS: [u8; 64] = {
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vnni")]
 fn along_block(row: &Blurred, x: usize) -> [__m512i; 2] {
-    let weights = |left, right| _mm512_set1_epi32(weights(left, right));
     let bits = _mm512_set1_epi64(row.bits_around(x) as i64);
     let windows = _mm512_multishift_epi64_epi8(load_512(&WINDOW_STARTS, 0), bits);
     let share = _mm512_permutexvar_epi16(windows, load_512(&BITS_SHARE, 0));
 
-    let [left, middle, right] =
-        [FIRST - 2, FIRST, FIRST + 2].map(|first| load_512(&row.half, first + x));
+    let left = load_512(&row.half, FIRST + x - 2);
+    let middle = load_512(&row.half, FIRST + x);
+    let right = load_512(&row.half, FIRST + x + 2);
     // The last of an even column's lanes ends one sample too far, the first of an odd one's begins
     // one too early.
     let even_right = _mm512_mask_blend_epi16(UPPER, right, share);
     let odd_left = _mm512_mask_blend_epi16(UPPER, share, left);
     let round = _mm512_set1_epi32(32_768);
-    let even = multiply_add(round, left, weights(F0, F1));
-    let odd = multiply_add(round, middle, weights(F1, F2));
-    let even = multiply_add(even, middle, weights(F2, F1));
-    let odd = multiply_add(odd, right, weights(F1, F0));
-    let even = multiply_add(even, even_right, weights(F0, 1));
-    let odd = multiply_add(odd, odd_left, weights(1, F0));
-    [even, odd].map(|sum| _mm512_abs_epi32(_mm512_srai_epi32::<15>(sum)))
+    let even = multiply_add(round, left, all(F0, F1));
+    let odd = multiply_add(round, middle, all(F1, F2));
+    let even = multiply_add(even, middle, all(F2, F1));
+    let odd = multiply_add(odd, right, all(F1, F0));
+    let even = multiply_add(even, even_right, all(F0, 1));
+    let odd = multiply_add(odd, odd_left, all(1, F0));
+    [
+        _mm512_abs_epi32(_mm512_srai_epi32::<15>(even)),
+        _mm512_abs_epi32(_mm512_srai_epi32::<15>(odd)),
+    ]
 }
 
 /// The second blur of `blurred` rows, and the sum of its magnitudes.
@@ -310,11 +331,12 @@ fn along<const ROWS: usize>(
             }
         }
     }
-    let row_sum = |[even, odd]: [__m512i; 2]| {
+    let mut sum = 0;
+    for [even, odd] in sums {
         // One row's sum fits 32 unsigned bits.
-        u64::from(_mm512_reduce_add_epi32(_mm512_add_epi32(even, odd)) as u32)
-    };
-    sums.into_iter().map(row_sum).sum()
+        sum += u64::from(_mm512_reduce_add_epi32(_mm512_add_epi32(even, odd)) as u32);
+    }
+    sum
 }
 
 /// See the module.

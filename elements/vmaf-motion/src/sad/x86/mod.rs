@@ -8,6 +8,7 @@
 
 mod avx2;
 mod avx512;
+pub(super) mod floor;
 mod memory;
 
 pub(super) use avx2::Avx2;
