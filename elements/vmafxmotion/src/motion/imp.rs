@@ -3,7 +3,7 @@
 //! Pads, events and states. Buffers are pushed in the call that brought them; no lock is held while
 //! a picture is read, a message is posted or anything is pushed.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -204,8 +204,8 @@ impl VmafxMotion {
             .options
             .validate()
             .map_err(|error| gst::error_msg!(gst::LibraryError::Settings, ("{error}")))?;
-        let open = |path: &String| {
-            ScoreWriter::open(Path::new(path), settings.scores_append, self.on_loss())
+        let open = |path: &PathBuf| {
+            ScoreWriter::open(path, settings.scores_append, self.on_loss())
                 .map(Arc::new)
                 .map_err(|error| gst::error_msg!(gst::ResourceError::OpenWrite, ("{error}")))
         };

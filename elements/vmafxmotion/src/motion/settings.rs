@@ -2,6 +2,8 @@
 
 //! The properties.
 
+use std::path::PathBuf;
+
 use gst::glib;
 use gst::prelude::*;
 use vmaf_motion::MotionOptions;
@@ -14,7 +16,7 @@ pub(super) struct Settings {
     pub(super) options: MotionOptions,
     pub(super) messages: MotionMessages,
     pub(super) meta: bool,
-    pub(super) scores_path: Option<String>,
+    pub(super) scores_path: Option<PathBuf>,
     pub(super) scores_append: bool,
 }
 
