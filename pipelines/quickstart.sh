@@ -22,7 +22,8 @@ the plugin is built. The scores go to scores/NAME.ndjson in the current folder, 
   VMAFX_PROFILE=debug   build without optimisation
   VMAFX_NO_APT=1        do not look at Debian's packages
 
-Exit status: 0 done, 1 FILE cannot be scored, 2 wrong usage, 3 something is missing on this machine.
+Exit status: 0 done, 1 FILE cannot be scored, 2 wrong usage, 3 something is missing on this machine,
+130 interrupted (with the scores until then).
 END
 }
 
@@ -85,7 +86,10 @@ scores=$scores_dir/${file##*/}.ndjson
 say "scoring $file"
 status=0
 "$profile_dir/score-file" "${framerate[@]}" --output="$scores" -- "$file" || status=$?
-((status == 0 || status == 130)) || exit "$status"
+if ((status != 0 && status != 130)); then
+    [[ -s $scores ]] || rm -f -- "$scores"
+    exit "$status"
+fi
 "$profile_dir/vmafx-scores" table "$scores"
 printf '\nscores: %s\n' "$scores"
 exit "$status"

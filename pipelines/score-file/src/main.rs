@@ -70,7 +70,8 @@ fn run(cli: &Cli) -> Result<Outcome, Failure> {
         });
     }
     eprintln!(
-        "{frames} frames of {} in {seconds:.1} s ({:.0} frames/s)",
+        "{frames} frame{} of {} in {seconds:.1} s ({:.0} frames/s)",
+        if frames == 1 { "" } else { "s" },
         scoring.formats(),
         frames as f64 / seconds
     );

@@ -6,12 +6,15 @@ mod common;
 
 use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::LazyLock;
+use std::thread;
+use std::time::Duration;
 
 use common::scores;
-use e2e::{Finished, Stage, command, profile, run, streams, workspace_root};
+use e2e::{Finished, Stage, command, profile, profile_dir, run, streams, workspace_root};
 use tempfile::TempDir;
 
 /// A folder to call from; scores go to `scores/` in it.
@@ -114,7 +117,7 @@ fn raw_streams_are_scored() {
     let desk = Desk::new();
     for (stream, frames) in [
         ("codec/h265/test_data/bear.h265", 30),
-        ("codec/vp9/test_data/test-25fps.vp9.ivf", 250),
+        ("codec/vp9/test_data/test-25fps.vp9", 250),
     ] {
         let path = streams::stream(stream);
         let name = path.file_name().and_then(OsStr::to_str).expect("a name");
@@ -136,6 +139,13 @@ fn names_of_every_kind_work() {
         fs::write(desk.path(argument), &*MP4).expect("the folder is writable");
         desk.check(desk.quickstart([argument]), name, FRAMES);
     }
+    let latin1 = OsStr::from_bytes(b"caf\xe9.mp4");
+    fs::write(desk.0.path().join(latin1), &*MP4).expect("the folder is writable");
+    desk.quickstart([latin1]).success();
+    let file = desk
+        .path("scores")
+        .join(OsStr::from_bytes(b"caf\xe9.mp4.ndjson"));
+    assert_eq!(scores(&file).frames.len(), FRAMES);
     fs::write(desk.path("-h"), &*MP4).expect("the folder is writable");
     desk.check(desk.quickstart(["--", "-h"]), "-h", FRAMES);
 }
@@ -215,14 +225,52 @@ fn bad_files_are_told_apart_and_give_no_table() {
             "noise.mp4",
             "noise.mp4: GStreamer does not know this type of file",
         ),
-        ("cut.mp4", "no playable streams"),
+        (
+            "cut.mp4",
+            "cut.mp4: qtdemux0: This file contains no playable streams",
+        ),
         ("sound.ogg", "sound.ogg: no video stream in it, only audio/"),
     ] {
         let done = desk.quickstart([file]).failure(1);
         assert!(done.stderr.contains(said), "no {said:?}: {done}");
         assert_eq!(done.stdout, "", "{done}");
         assert!(!done.stderr.contains("panicked"), "{done}");
+        let scores = desk.path("scores").join(format!("{file}.ndjson"));
+        assert!(!scores.exists(), "an empty file is left: {done}");
     }
+}
+
+#[test]
+fn an_interrupt_ends_the_session_properly() {
+    let desk = Desk::new();
+    // Far more than is scored before the interrupt comes.
+    let stage = Stage::fresh(&["vmafxmotion"]);
+    let frame = [0x55; 320 * 240 * 3 / 2];
+    let mut film = b"YUV4MPEG2 W320 H240 F25:1 Ip A1:1 C420\n".to_vec();
+    for _ in 0..1500 {
+        film.extend_from_slice(b"FRAME\n");
+        film.extend_from_slice(&frame);
+    }
+    fs::write(desk.path("film.y4m"), film).expect("the folder is writable");
+    let mut child = command(&stage, profile_dir().join("score-file"))
+        .args(["film.y4m", "--output", "film.ndjson"])
+        .current_dir(desk.0.path())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("score-file starts");
+    let begun = || fs::metadata(desk.path("film.ndjson")).is_ok_and(|about| about.len() > 2000);
+    while !begun() {
+        assert_eq!(child.try_wait().expect("a child"), None, "no score yet");
+        thread::sleep(Duration::from_millis(1));
+    }
+    run(Command::new("kill").args(["-INT", &child.id().to_string()])).success();
+    let status = child.wait().expect("the child ends");
+    let scores = scores(&desk.path("film.ndjson"));
+    let summary = scores.summary.expect("the session ended");
+    assert_eq!(summary.count("n-frames"), Some(scores.frames.len() as u64));
+    // A fast machine may have been done.
+    let expected = if scores.frames.len() == 1500 { 0 } else { 130 };
+    assert_eq!(status.code(), Some(expected));
 }
 
 #[test]

@@ -3,7 +3,6 @@
 //! Pads, events and states. Buffers are pushed in the call that brought them; no lock is held while
 //! a picture is read, a message is posted or anything is pushed.
 
-use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -189,17 +188,13 @@ impl VmafxMotion {
         let unwritable =
             |error: String| gst::error_msg!(gst::ResourceError::OpenWrite, ("{error}"));
         let writer = settings.scores_path.as_ref().map(|path| {
-            ScoreWriter::open(
-                Path::new(path),
-                settings.scores_append,
-                self.on_loss("scores-path"),
-            )
-            .map_err(|error| unwritable(error.to_string()))
+            ScoreWriter::open(path, settings.scores_append, self.on_loss("scores-path"))
+                .map_err(|error| unwritable(error.to_string()))
         });
         let writer = writer.transpose()?.map(Arc::new);
         let text = settings.score_text_path.as_ref().map(|path| {
-            ScoreText::open(Path::new(path), self.on_loss("score-text-path"))
-                .map_err(|error| unwritable(format!("score-text-path {path}: {error}")))
+            ScoreText::open(path, self.on_loss("score-text-path"))
+                .map_err(|error| unwritable(format!("score-text-path {}: {error}", path.display())))
         });
         let text = text.transpose()?.map(Arc::new);
         let hold = Hold::new(&settings);

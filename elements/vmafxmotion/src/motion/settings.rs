@@ -3,6 +3,7 @@
 //! The properties.
 
 use std::num::NonZeroU64;
+use std::path::PathBuf;
 
 use gst::glib;
 use gst::prelude::*;
@@ -35,9 +36,9 @@ pub(super) struct Settings {
     pub(super) preroll_frames: u32,
     pub(super) postroll_frames: u32,
     pub(super) score_history: u32,
-    pub(super) scores_path: Option<String>,
+    pub(super) scores_path: Option<PathBuf>,
     pub(super) scores_append: bool,
-    pub(super) score_text_path: Option<String>,
+    pub(super) score_text_path: Option<PathBuf>,
 }
 
 impl Default for Settings {
