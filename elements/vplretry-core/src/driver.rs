@@ -150,9 +150,9 @@ pub trait VplDecodeDriver {
         false
     }
 
-    /// What is left of the access unit at hand in the bitstream is dropped, for this reason, and
-    /// so is what was handed to the driver but not appended yet if the reason is
-    /// [`Reason::Flushed`].
+    /// The access unit at hand is given up: what is left of it in the bitstream is dropped, and the
+    /// driver accounts for it unless its frame came out already. With [`Reason::Flushed`] this goes
+    /// for everything that was handed to the driver, appended or not.
     fn drop_unit(&mut self, reason: Reason);
 
     // The runtime.
@@ -192,7 +192,8 @@ pub trait VplDecodeDriver {
     fn reset(&mut self, why: Reset) -> Result<Status, Self::Error>;
 
     /// Initialises the runtime anew from the header in the unconsumed bytes: Close (or Reset with
-    /// the new parameters), DecodeHeader, Init. The loop has drained it and published everything.
+    /// the new parameters), DecodeHeader, Init. The loop has drained it and published everything;
+    /// frames that the runtime still did not give out are gone and the driver accounts for them.
     ///
     /// # Errors
     /// The driver's own.

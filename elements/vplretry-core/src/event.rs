@@ -31,6 +31,13 @@ pub enum Event {
         /// Time since the first of them.
         elapsed: Duration,
     },
+    /// A wait for a frame or a sync point goes on; told once per report interval.
+    Waiting {
+        /// The status that was returned last.
+        status: Status,
+        /// Time since the wait began.
+        elapsed: Duration,
+    },
     /// A new session replaces a lost one.
     Recovered {
         /// The status that told the loss.

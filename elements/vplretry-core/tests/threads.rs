@@ -186,7 +186,8 @@ fn a_stuck_loop_returns_when_it_is_cancelled_from_another_thread() {
         let thread = std::thread::spawn(move || {
             let end = decode.feed();
             let flushed = decode.flush();
-            done.send((end, flushed, decode.pending()))
+            // The test may have given up.
+            let _ = done.send((end, flushed, decode.pending()));
         });
         is_pausing.recv_timeout(LONG_ENOUGH).expect("a pause");
         cancel.raise();
@@ -197,9 +198,6 @@ fn a_stuck_loop_returns_when_it_is_cancelled_from_another_thread() {
         // A flush waits for nothing, so it works while the flag is still up.
         assert_eq!(flushed, Ok(End::Flushed));
         assert_eq!(pending, 0);
-        thread
-            .join()
-            .expect("the thread ends")
-            .expect("the result was received");
+        thread.join().expect("the thread ends");
     }
 }

@@ -89,6 +89,8 @@ pub struct FrameLoop<D: VplDecodeDriver> {
     format: Option<D::Format>,
     /// The session is lost and not replaced yet.
     lost: Option<Status>,
+    /// The parameters changed and were not read again yet.
+    params_due: bool,
     /// The runtime was drained, or a drain was begun.
     reset_due: bool,
     /// The bitstream holds bytes to be fed without a refill: an access unit that was cancelled, or
@@ -113,6 +115,7 @@ impl<D: VplDecodeDriver> FrameLoop<D> {
             damage_streak: 0,
             format: None,
             lost: None,
+            params_due: false,
             reset_due: false,
             unfinished: false,
             retry_reports: RateLimit::default(),

@@ -10,6 +10,7 @@ use crate::driver::{Corruption, VplDecodeDriver, Wake};
 use crate::error::Error;
 use crate::event::{Event, Reason};
 use crate::settings::{CorruptedFrames, Settings};
+use crate::stats::Stats;
 use crate::status::Status;
 
 /// How a wait ended.
@@ -44,10 +45,12 @@ impl From<Status> for Waited {
 fn wait_sliced<D: VplDecodeDriver>(
     driver: &mut D,
     settings: &Settings,
+    stats: &Stats,
     wait: impl Fn(&mut D, Duration) -> Status,
 ) -> Waited {
     let started = driver.now();
     let mut slice = settings.slice().min(settings.sync_timeout);
+    let mut reported = started;
     loop {
         if driver.cancelled() {
             return Waited::Cancelled;
@@ -65,6 +68,11 @@ fn wait_sliced<D: VplDecodeDriver>(
         if left.is_zero() {
             return Waited::TimedOut(status);
         }
+        if now.saturating_sub(reported) >= settings.report_interval {
+            reported = now;
+            let elapsed = now.saturating_sub(started);
+            driver.on_event(&Event::Waiting { status, elapsed }, stats);
+        }
         // A call that returned before its time did not wait: do not spin.
         if now.saturating_sub(called) < slice
             && driver.backoff(settings.pause().min(left)) == Wake::Cancelled
@@ -81,9 +89,12 @@ impl<D: VplDecodeDriver> FrameLoop<D> {
         let Some(front) = self.pending.front() else {
             return Ok(());
         };
-        let waited = wait_sliced(&mut self.driver, &self.settings, |driver, slice| {
-            driver.wait_frame(&front.surface, front.sync.as_ref(), slice)
-        });
+        let waited = wait_sliced(
+            &mut self.driver,
+            &self.settings,
+            &self.stats,
+            |driver, slice| driver.wait_frame(&front.surface, front.sync.as_ref(), slice),
+        );
         self.conclude(waited)
     }
 
@@ -148,9 +159,12 @@ impl<D: VplDecodeDriver> FrameLoop<D> {
     /// no progress however it ends, and no frame hangs on it.
     pub(super) fn wait_token(&mut self, token: &D::Sync) -> Run<Duration, D> {
         let started = self.driver.now();
-        let waited = wait_sliced(&mut self.driver, &self.settings, |driver, slice| {
-            driver.wait_token(token, slice)
-        });
+        let waited = wait_sliced(
+            &mut self.driver,
+            &self.settings,
+            &self.stats,
+            |driver, slice| driver.wait_token(token, slice),
+        );
         let took = self.driver.now().saturating_sub(started);
         self.stats.tokens += 1;
         self.stats.busy_time += took;

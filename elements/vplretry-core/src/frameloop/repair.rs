@@ -34,6 +34,7 @@ impl<D: VplDecodeDriver> FrameLoop<D> {
         }
         self.publish_all()?;
         self.stats.reinits += 1;
+        self.params_due = false;
         let status = self.driver.reinit().map_err(Stop::driver)?;
         self.reset_due = false;
         if !status.is_error() {
@@ -128,6 +129,7 @@ impl<D: VplDecodeDriver> FrameLoop<D> {
             }
         }
         self.lost = None;
+        self.params_due = false;
         self.reset_due = false;
         self.damage_streak = 0;
         self.hungry = 0;

@@ -81,14 +81,15 @@ impl<D: VplDecodeDriver> FrameLoop<D> {
     }
 
     fn step(&mut self, input: Input, repairs: &mut Repairs) -> Run<Step, D> {
+        // A call that was cancelled may have left this undone.
+        self.read_parameters()?;
         let (call, facts) = self.decode(input)?;
         let status = facts.status;
         let (action, token) = match call {
             Call::Frame { frame, reread } => {
+                self.params_due |= reread;
                 self.accept(frame)?;
-                if reread {
-                    self.read_parameters()?;
-                }
+                self.read_parameters()?;
                 return Ok(self.more(input));
             }
             Call::Other { action, token } => (action, token),
@@ -193,7 +194,11 @@ impl<D: VplDecodeDriver> FrameLoop<D> {
         Ok(())
     }
 
+    /// Reads the parameters again if they changed.
     fn read_parameters(&mut self) -> Run<(), D> {
+        if !std::mem::take(&mut self.params_due) {
+            return Ok(());
+        }
         self.stats.params_changed += 1;
         let status = self.driver.read_parameters().map_err(Stop::driver)?;
         if !status.is_error() {
@@ -235,13 +240,12 @@ impl<D: VplDecodeDriver> FrameLoop<D> {
         match retry {
             Retry::Now | Retry::ReadParams => {
                 self.stats.spins += 1;
+                self.params_due |= retry == Retry::ReadParams;
                 self.check_limits(facts.status)?;
                 if let Some(token) = token {
                     self.wait_token(&token)?;
                 }
-                if retry == Retry::ReadParams {
-                    self.read_parameters()?;
-                }
+                self.read_parameters()?;
                 return Ok(self.more(input));
             }
             Retry::Busy => self.stats.busy += 1,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use vplretry_core::{End, Reason, Settings, Status};
 
-use crate::double::{Double, Say, Unit, Wait, say, token};
+use crate::double::{Double, Say, Unit, Wait, frame, say, token};
 use crate::ledger::Fate;
 
 fn deep() -> Settings {
@@ -95,6 +95,28 @@ fn a_drain_that_was_cancelled_is_completed_before_the_next_input() {
             "publish 4"
         ]
     );
+}
+
+#[test]
+fn changed_parameters_are_read_after_a_cancelled_call_too() {
+    for answer in [frame(3), token(3)] {
+        let mut double = Double::with_units(1).script([answer]);
+        double.waits = [Wait::Hang].into();
+        double.cancel_on = Some("decode");
+        let mut decode = double.into_loop(Settings::default());
+        assert_eq!(decode.feed(), Ok(End::Cancelled));
+        let double = decode.driver_mut();
+        double.ledger.clear_cancel();
+        double.waits.clear();
+        double.hand_over(Unit {
+            id: 1,
+            len: 100,
+            key: false,
+        });
+        assert_eq!(decode.feed(), Ok(End::NeedInput));
+        assert_eq!(decode.stats().params_changed, 1);
+        assert_eq!(decode.driver().ledger.published(), [0, 1]);
+    }
 }
 
 #[test]

@@ -164,9 +164,9 @@ fn build(case: &Case) -> FrameLoop<Double> {
     double.corruption = case.corrupted.iter().map(|&id| (id, 1)).collect();
     double.formats = [(3, 640), (4, 640), (9, 1280)].into();
     // Both budgets, a grow and a sync point before the first pause; and in time the deadline, a
-    // pause that overshot, the waits for the sync points and the growing pauses of a recovery.
+    // pause that overshot, two waits and the longest pause before a new session.
     let calls = settings.max_attempts + settings.spin_guard + 3;
-    let time = Duration::from_secs(20);
+    let time = Duration::from_secs(1);
     double.patience = Some((calls, time));
     double.into_loop(settings)
 }

@@ -64,6 +64,23 @@ fn a_wait_that_never_ends_is_a_lost_device() {
 }
 
 #[test]
+fn a_long_wait_is_told_once_per_interval() {
+    let mut double = Double::with_units(1);
+    double.latency = ms(3500);
+    let mut decode = double.into_loop(Settings::default());
+    assert_eq!(decode.feed(), Ok(End::NeedInput));
+    let told: Vec<_> = decode.driver().events.iter().map(|(at, _)| *at).collect();
+    assert_eq!(told, [ms(1000), ms(2000), ms(3000)]);
+    assert_eq!(
+        decode.driver().events[1].1,
+        Event::Waiting {
+            status: Status::IN_EXECUTION,
+            elapsed: ms(2000)
+        }
+    );
+}
+
+#[test]
 fn a_token_that_never_ends_is_a_lost_device() {
     let mut double = Double::with_units(1).script([token(2)]);
     double.waits = [Wait::Hang; 4].into();
