@@ -26,8 +26,8 @@
 pub mod chunks;
 pub mod clock;
 pub mod derive;
-pub mod live;
 pub mod float;
+pub mod live;
 pub mod options;
 pub mod plane;
 pub mod pool;

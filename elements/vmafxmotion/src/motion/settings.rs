@@ -198,7 +198,7 @@ pub(super) fn properties() -> Vec<glib::ParamSpec> {
         switch(
             "motion-add-uv",
             "Add chroma",
-            "Add the scores of the chroma planes (motion_add_uv; float only)",
+            "Add the scores of the chroma planes (motion_add_uv; float only). GStreamer rounds the chroma of an odd size up, libvmaf down: such scores differ from libvmaf's",
             options.add_uv,
         ),
         glib::ParamSpecFlags::builder::<MotionMessages>("messages")
