@@ -9,6 +9,7 @@
 //! |---|---|
 //! | [`plane`] | a luma plane somewhere in memory: size, stride, sample format |
 //! | [`sad`] | the sum of absolute blurred differences of two planes: reference and fast kernels |
+//! | [`float`] | the difference of two pictures as `float_motion` has it |
 //! | [`options`] | libvmaf's options with their ranges, and its feature names |
 //! | [`derive`] | `motion2` and `motion3` of a frame as soon as they are final |
 //! | [`stream`] | all of it together: a picture in, the scores that became final out |
@@ -25,6 +26,7 @@
 pub mod chunks;
 pub mod clock;
 pub mod derive;
+pub mod float;
 pub mod live;
 pub mod options;
 pub mod plane;

@@ -84,6 +84,13 @@ impl Held {
         }
     }
 
+    /// Every frame that waits gets a new deadline.
+    pub(crate) fn restart(&mut self, deadline: ClockTime) {
+        for held in self.frames() {
+            held.deadline = Some(deadline);
+        }
+    }
+
     /// Frames whose time is over may leave unfinished; gives their number.
     pub(crate) fn expire(&mut self, now: ClockTime) -> usize {
         let over = |held: &&mut HeldFrame| held.deadline.is_some_and(|deadline| deadline <= now);

@@ -10,17 +10,18 @@ use std::collections::VecDeque;
 use gst::ClockTime;
 use thiserror::Error;
 use vmaf_motion::chunks::Part;
+use vmaf_motion::float::Component;
 use vmaf_motion::pool::Feature;
 use vmaf_motion::session::Event;
 use vmaf_motion::stream::StreamError;
 use vmaf_motion::windows::{
     Config, ConfigError, FeedError, FrameScore, Poll, SubmitError, WindowId, WindowResult,
 };
-use vmaf_motion::{Finals, MotionOptions, MotionStream, Step};
+use vmaf_motion::{Finals, MotionOptions, MotionStream, Plane, Step};
 
 use crate::messages::{FeatureSummary, FrameMessage, SummaryMessage, WindowMessage};
 use crate::meta::{FinalFrames, MotionScore};
-use crate::picture::{Layout, PictureError};
+use crate::picture::{Layout, PictureError, Staging};
 use crate::times::FrameTimes;
 
 /// Windows of one session are told from those of another by the upper half of their ids.
@@ -47,15 +48,18 @@ pub(crate) struct Plan {
 #[derive(Debug)]
 pub(crate) struct Scorer {
     stream: MotionStream,
-    /// For planes that cannot be read in place.
-    staging: Vec<u8>,
+    staging: Staging,
 }
 
 impl Scorer {
     pub(crate) fn new(plan: &Plan, layout: &Layout) -> Result<Self, StreamError> {
         Ok(Self {
-            stream: MotionStream::new(&plan.options, layout.geometry())?,
-            staging: Vec::new(),
+            stream: MotionStream::with_chroma(
+                &plan.options,
+                layout.geometry(),
+                layout.chroma_geometry(),
+            )?,
+            staging: Staging::default(),
         })
     }
 
@@ -66,7 +70,12 @@ impl Scorer {
         buffer: &gst::BufferRef,
     ) -> Result<Step, ScoreError> {
         let Self { stream, staging } = self;
-        Ok(layout.with_luma(buffer, staging, |luma| stream.push(luma))??)
+        let chroma = stream.needs_chroma();
+        let read = |luma: &Plane<'_>, chroma: Option<[Component<'_>; 2]>| match chroma {
+            Some(chroma) => stream.push_with_chroma(luma, chroma),
+            None => stream.push(luma),
+        };
+        Ok(layout.with_picture(buffer, chroma, staging, read)??)
     }
 
     /// The pictures have ended: the frames that were not final yet.

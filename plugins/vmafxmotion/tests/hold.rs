@@ -353,3 +353,18 @@ fn postroll_frames_leave_without_final_scores() {
         .collect();
     assert_eq!(frames, [5, 6, 7]);
 }
+
+#[test]
+fn another_clock_starts_the_hold_anew() {
+    let mut bench = limited(50);
+    push(&mut bench, 0);
+    let clock = gst_check::TestClock::with_start_time(ClockTime::from_seconds(1000));
+    bench.element.set_clock(Some(&clock)).unwrap();
+    push(&mut bench, 1);
+    assert_eq!(pull(&mut bench).unwrap().frame, 0);
+    assert!(clock.crank());
+    let out = bench.harness.pull().unwrap();
+    assert_eq!(MotionScore::from_buffer(&out).unwrap().frame, 1);
+    let end = ClockTime::from_seconds(1000) + ClockTime::from_mseconds(50);
+    assert_eq!(clock.time(), end);
+}

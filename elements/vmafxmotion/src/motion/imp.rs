@@ -145,6 +145,12 @@ impl ElementImpl for VmafxMotion {
         &TEMPLATES
     }
 
+    fn set_clock(&self, clock: Option<&gst::Clock>) -> bool {
+        let accepted = self.parent_set_clock(clock);
+        self.restart_hold();
+        accepted
+    }
+
     fn change_state(
         &self,
         transition: gst::StateChange,

@@ -80,8 +80,8 @@ impl VmafxMotion {
         let added = lock(&self.state).latency;
         if let (true, gst::QueryViewMut::Latency(latency)) = (answered, query.view_mut()) {
             let (live, min, max) = latency.result();
-            let max = max.map(|max| max + added);
-            latency.set(live, min + added, max);
+            let max = max.map(|max| max.saturating_add(added));
+            latency.set(live, min.saturating_add(added), max);
         }
         answered
     }

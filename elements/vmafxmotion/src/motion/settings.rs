@@ -198,7 +198,7 @@ pub(super) fn properties() -> Vec<glib::ParamSpec> {
         switch(
             "motion-add-uv",
             "Add chroma",
-            "Add the scores of the chroma planes (motion_add_uv; float only)",
+            "Add the scores of the chroma planes (motion_add_uv; float only). GStreamer rounds the chroma of an odd size up, libvmaf down: such scores differ from libvmaf's",
             options.add_uv,
         ),
         glib::ParamSpecFlags::builder::<MotionMessages>("messages")
@@ -348,6 +348,10 @@ impl Settings {
         fn get<T: for<'a> glib::value::FromValue<'a>>(value: &glib::Value) -> T {
             value.get().expect("type checked upstream")
         }
+        /// An empty path is none.
+        fn path(value: &glib::Value) -> Option<PathBuf> {
+            get::<Option<PathBuf>>(value).filter(|path| !path.as_os_str().is_empty())
+        }
         let options = &mut self.options;
         match pspec.name() {
             "extractor" => options.extractor = get::<MotionExtractor>(value).into(),
@@ -373,8 +377,8 @@ impl Settings {
             "preroll-frames" => self.preroll_frames = get(value),
             "postroll-frames" => self.postroll_frames = get(value),
             "score-history" => self.score_history = get(value),
-            "score-text-path" => self.score_text_path = get(value),
-            "scores-path" => self.scores_path = get(value),
+            "score-text-path" => self.score_text_path = path(value),
+            "scores-path" => self.scores_path = path(value),
             "scores-append" => self.scores_append = get(value),
             _ => unimplemented!(),
         }

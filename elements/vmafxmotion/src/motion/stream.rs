@@ -278,9 +278,23 @@ impl VmafxMotion {
 
     /// The next buffer brings the error of this push, as with any queue.
     fn release_outside_of_chain(&self) {
-        if let Err(error) = self.release() {
-            gst::debug!(CAT, imp = self, "downstream: {error}");
-            lock(&self.state).flow_error = Some(error);
+        match self.release() {
+            // A flush ends by itself, and may have ended already.
+            Ok(_) | Err(FlowError::Flushing) => {}
+            Err(error) => {
+                gst::debug!(CAT, imp = self, "downstream: {error}");
+                lock(&self.state).flow_error = Some(error);
+            }
+        }
+    }
+
+    /// Another clock: its time has nothing to do with that of the one before.
+    pub(super) fn restart_hold(&self) {
+        let limit = lock(&self.state).hold.and_then(|hold| hold.limit);
+        if let Some(limit) = limit {
+            let deadline = self.clock_or_system().time() + limit;
+            lock(&self.state).held.restart(deadline);
+            self.set_alarm();
         }
     }
 

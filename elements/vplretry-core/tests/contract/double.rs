@@ -113,6 +113,8 @@ pub(crate) struct Double {
     pub(crate) params: VecDeque<i32>,
     pub(crate) refill_errors: VecDeque<Option<&'static str>>,
     pub(crate) publish_error: Option<&'static str>,
+    /// A unit that the driver puts into the bitstream of the next new session.
+    pub(crate) replay: Option<Unit>,
 
     /// Frames the decoder holds back.
     pub(crate) delay: usize,
@@ -160,6 +162,7 @@ impl Default for Double {
             params: VecDeque::new(),
             refill_errors: VecDeque::new(),
             publish_error: None,
+            replay: None,
             delay: 0,
             bite: usize::MAX,
             latency: Duration::ZERO,
@@ -522,6 +525,11 @@ impl VplDecodeDriver for Double {
             }
         }
         self.bitstream = keep;
+        if let Some(unit) = self.replay.take() {
+            self.ledger.expect(unit.id);
+            let left = unit.len;
+            self.bitstream.push_back(Fed { unit, left });
+        }
         Ok(Status(status))
     }
 
