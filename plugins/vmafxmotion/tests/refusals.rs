@@ -176,6 +176,7 @@ fn options_out_of_range_are_refused_by_the_rust_api() {
         ("motion-blend-factor", -0.1),
         ("motion-blend-offset", 1_000.5),
         ("motion-max-val", f64::INFINITY),
+        ("motion-max-val", f64::NAN),
     ] {
         let element = gst::ElementFactory::make("vmafxmotion").build().unwrap();
         let before: f64 = element.property(name);
@@ -183,15 +184,4 @@ fn options_out_of_range_are_refused_by_the_rust_api() {
         assert!(set.is_err(), "{name}={value} was taken");
         assert_eq!(element.property::<f64>(name), before);
     }
-}
-
-#[test]
-fn a_nan_option_is_never_scored_with() {
-    let bench = Bench::new(|_| {});
-    bench.element.set_state(gst::State::Ready).unwrap();
-    // GLib lets NaN through its range check.
-    bench.element.set_property("motion-max-val", f64::NAN);
-    assert!(bench.element.property::<f64>("motion-max-val").is_nan());
-    assert!(bench.element.set_state(gst::State::Paused).is_err());
-    error(&bench, &["motion_max_val", "NaN", "0 to 10000"]);
 }
