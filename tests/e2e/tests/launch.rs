@@ -10,7 +10,7 @@ use std::process::Command;
 
 use common::clips::Clip;
 use common::{scores, write_raw};
-use e2e::{Stage, command, run};
+use e2e::{Stage, command, run, workspace_root};
 use gst_video::VideoFormat;
 use tempfile::TempDir;
 
@@ -83,39 +83,46 @@ fn a_value_out_of_range_is_refused_with_a_warning_and_the_stream_goes_on() {
 }
 
 #[test]
-fn what_cannot_be_scored_is_refused_with_one_error() {
+fn what_cannot_start_is_refused_with_one_error() {
     let stage = stage();
-    let source = "videotestsrc num-buffers=3 ! video/x-raw";
     for (pipeline, said) in [
         (
-            format!("{source},format=I420,width=2,height=64 ! vmafxmotion ! fakesink"),
-            "2x64",
-        ),
-        (
-            format!("{source},format=I420,width=64,height=2 ! vmafxmotion ! fakesink"),
-            "64x2",
-        ),
-        (
-            format!("{source},format=RGB ! vmafxmotion ! fakesink"),
+            "videotestsrc ! video/x-raw,format=RGB ! vmafxmotion ! fakesink",
             "vmafxmotion0 can't handle caps video/x-raw, format=(string)RGB",
         ),
         (
-            format!("{source} ! vmafxmotion scores-path=/nowhere/scores.ndjson ! fakesink"),
+            "videotestsrc ! vmafxmotion scores-path=/nowhere/scores.ndjson ! fakesink",
             "/nowhere/scores.ndjson",
         ),
         (
-            "videotestsrc ! vmafxmotion plough=1 ! fakesink".to_owned(),
+            "videotestsrc ! vmafxmotion plough=1 ! fakesink",
             "no property \"plough\"",
         ),
     ] {
-        let done = run(&mut launch(&stage, &pipeline));
-        assert!(!done.status.success(), "{pipeline}: {done}");
-        assert!(done.status.code().is_some(), "{pipeline}: {done}");
-        assert!(
-            done.stderr.contains(said),
-            "no {said:?} from {pipeline}: {done}"
-        );
+        let done = run(&mut launch(&stage, pipeline));
+        // 1 or 255, by the stage it fails at.
+        assert!(done.status.code().is_some_and(|code| code != 0), "{done}");
+        assert_eq!(done.stderr.matches(said).count(), 1, "{pipeline}: {done}");
         assert!(!done.stderr.contains("panicked"), "{pipeline}: {done}");
+    }
+}
+
+/// Not by gst-launch-1.0: that of GStreamer 1.22 may hang, with any elements, when two errors come while
+/// it prerolls, and the source posts the second one.
+#[test]
+fn sizes_that_cannot_be_scored_are_refused() {
+    let stage = stage();
+    for (width, height) in [(2, 64), (64, 2)] {
+        let pipeline = format!(
+            "videotestsrc ! video/x-raw,format=I420,width={width},height={height} \
+             ! vmafxmotion ! fakesink name=reader"
+        );
+        let reader = workspace_root().join("pipelines/examples/read-scores.py");
+        let mut command = command(&stage, "/usr/bin/python3");
+        let done = run(command.arg(reader).arg(pipeline)).failure(1);
+        let said = format!("vmafxmotion0: Cannot score: picture size {width}x{height}");
+        assert!(done.stderr.starts_with(&said), "{done}");
+        assert_eq!(done.stdout, "", "{done}");
     }
 }
 
