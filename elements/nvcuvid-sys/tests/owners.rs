@@ -39,8 +39,42 @@ fn decoder(context: &Arc<Context>) -> Arc<Decoder> {
     Decoder::new(context, nvcuvid(), &config()).expect("the stub makes one")
 }
 
-fn map(decoder: &Arc<Decoder>, stream: &Arc<Stream>, index: u32) -> Result<MappedSurface, Error> {
+fn map(
+    decoder: &Arc<Decoder>,
+    stream: &Arc<Stream>,
+    index: u32,
+) -> Result<Arc<MappedSurface>, Error> {
     decoder.map(index, FieldSelection::PROGRESSIVE, stream)
+}
+
+/// What a copy takes: a mapped picture, its planes, a buffer of `size` bytes and an event.
+struct Parts {
+    context: Arc<Context>,
+    decoder: Arc<Decoder>,
+    stream: Arc<Stream>,
+    surface: Arc<MappedSurface>,
+    planes: Vec<PlaneCopy>,
+    buffer: PinnedBuffer,
+    event: Event,
+}
+
+fn parts(index: u32, size: usize) -> Parts {
+    let context = context();
+    let decoder = decoder(&context);
+    let stream = Stream::new(&context).expect("a stream");
+    let surface = map(&decoder, &stream, index).expect("it maps");
+    let planes = surface.layout().packed(64, 32).expect("the whole surface");
+    let buffer = PinnedBuffer::new(&context, size).expect("a buffer");
+    let event = Event::new(&context).expect("an event");
+    Parts {
+        context,
+        decoder,
+        stream,
+        surface,
+        planes,
+        buffer,
+        event,
+    }
 }
 
 /// How many contexts are on this thread's stack.
@@ -80,18 +114,14 @@ fn assert_every_call_had_the_context(world: &World) {
 #[test]
 fn owners_go_in_the_order_of_what_they_need_whatever_is_dropped_first() {
     let child = World::child(stubs, || {
-        let context = context();
-        let decoder = decoder(&context);
-        let stream = Stream::new(&context).expect("a stream");
-        let event = Event::new(&context).expect("an event");
-        let buffer = PinnedBuffer::new(&context, 64 * 48).expect("a buffer");
-        let surface = map(&decoder, &stream, 1).expect("it maps");
-        let planes = surface.packed(64, 32).expect("the whole surface");
-        let copy = surface
-            .copy_to_host(buffer, &planes, event)
+        let parts = parts(1, 64 * 48);
+        let copy = parts
+            .surface
+            .copy_to_host(parts.buffer, &parts.planes, parts.event)
             .expect("the copy starts");
+        drop((parts.context, parts.decoder, parts.stream));
+        assert_eq!(parts.surface.unmap(), Ok(()));
         // The copy is all that is left, and holds the rest.
-        drop((context, decoder, stream));
         drop(copy);
         assert_eq!(depth(), 0);
     });
@@ -103,9 +133,9 @@ fn owners_go_in_the_order_of_what_they_need_whatever_is_dropped_first() {
             "cuDevicePrimaryCtxRetain",
             "cuvidCreateDecoder",
             "cuStreamCreate",
-            "cuEventCreate",
-            "cuMemHostAlloc",
             "cuvidMapVideoFrame",
+            "cuMemHostAlloc",
+            "cuEventCreate",
             "cuMemcpy2DAsync",
             "cuMemcpy2DAsync",
             "cuEventRecord",
@@ -123,45 +153,37 @@ fn owners_go_in_the_order_of_what_they_need_whatever_is_dropped_first() {
 #[test]
 fn a_copy_is_looked_at_without_waiting_and_brings_the_planes() {
     let child = World::child(stubs, || {
-        let context = context();
-        let decoder = decoder(&context);
-        let stream = Stream::new(&context).expect("a stream");
-        let mut buffer = PinnedBuffer::new(&context, 10_000).expect("a buffer");
-        assert!(buffer.as_slice().iter().all(|byte| *byte == 0));
-        buffer.as_mut_slice()[9_999] = 7;
-        let surface = map(&decoder, &stream, 2).expect("it maps");
-        assert_eq!(decoder.mapped(), 1);
-        let layout = surface.layout();
+        let mut parts = parts(2, 10_000);
+        assert!(parts.buffer.as_slice().iter().all(|byte| *byte == 0));
+        parts.buffer.as_mut_slice()[9_999] = 7;
+        assert_eq!(parts.decoder.mapped(), 1);
+        let layout = parts.surface.layout();
         assert_eq!((layout.width, layout.height, layout.pitch), (64, 32, 128));
-        let planes = surface.packed(63, 31).expect("a crop");
-        let event = Event::new(&context).expect("an event");
-        let copy = surface
-            .copy_to_host(buffer, &planes, event)
+        let planes = layout.packed(63, 31).expect("a crop");
+        let copy = parts
+            .surface
+            .copy_to_host(parts.buffer, &planes, parts.event)
             .expect("it starts");
         assert_eq!(copy.is_complete(), Ok(false));
         assert_eq!(copy.is_complete(), Ok(false));
         assert_eq!(copy.is_complete(), Ok(true));
-        assert_eq!(decoder.mapped(), 1);
         let copied = copy.wait().expect("it is done");
-        assert_eq!(copied.unmapped, Ok(()));
-        assert_eq!(decoder.mapped(), 0);
-        let bytes = copied.target.as_slice();
-        for row in 0..31 {
-            assert!(
-                bytes[row * 63..(row + 1) * 63]
-                    .iter()
-                    .all(|b| usize::from(*b) == row + 128)
-            );
-        }
-        let chroma = &bytes[31 * 63..];
-        for row in 0..16 {
-            assert!(
-                chroma[row * 64..(row + 1) * 64]
-                    .iter()
-                    .all(|b| usize::from(*b) == 32 + row + 128)
-            );
-        }
-        assert_eq!(bytes[9_999], 7);
+        assert_eq!(parts.decoder.mapped(), 1);
+        assert_eq!(parts.surface.unmap(), Ok(()));
+        assert_eq!(parts.decoder.mapped(), 0);
+
+        // The stub's rows hold their number and 64 times the picture's.
+        let (bytes, chroma) = copied.target.as_slice().split_at(31 * 63);
+        let is = |row: &[u8], value: usize| row.iter().all(|byte| usize::from(*byte) == value);
+        assert!(
+            bytes
+                .chunks(63)
+                .enumerate()
+                .all(|(y, row)| is(row, y + 128))
+        );
+        let chroma = chroma[..16 * 64].chunks(64).enumerate();
+        assert!(chroma.clone().all(|(y, row)| is(row, 32 + y + 128)));
+        assert_eq!(copied.target.as_slice()[9_999], 7);
         assert_eq!(depth(), 0);
     });
     if let Some((world, _)) = child {
@@ -172,22 +194,16 @@ fn a_copy_is_looked_at_without_waiting_and_brings_the_planes() {
 #[test]
 fn a_plane_outside_its_buffer_is_refused_and_nothing_is_copied() {
     let child = World::child(stubs, || {
-        let context = context();
-        let decoder = decoder(&context);
-        let stream = Stream::new(&context).expect("a stream");
-        let surface = map(&decoder, &stream, 0).expect("it maps");
-        let planes = surface.packed(64, 32).expect("the whole surface");
-        let buffer = PinnedBuffer::new(&context, 64 * 48 - 1).expect("one byte too small");
-        let event = Event::new(&context).expect("an event");
-        let refused = surface
-            .copy_to_host(buffer, &planes, event)
+        let parts = parts(0, 64 * 48 - 1);
+        let refused = parts
+            .surface
+            .copy_to_host(parts.buffer, &parts.planes, parts.event)
             .expect_err("it does not fit");
         assert_eq!(
             refused.to_string(),
             "plane 1 does not fit: it ends outside the target"
         );
         assert!(refused.target.is_some() && refused.event.is_some());
-        assert_eq!(decoder.mapped(), 0);
     });
     if let Some((world, _)) = child {
         assert!(!calls(&world).contains(&"cuMemcpy2DAsync".to_owned()));
@@ -198,59 +214,55 @@ fn a_plane_outside_its_buffer_is_refused_and_nothing_is_copied() {
 fn a_copy_that_fails_halfway_is_waited_for_before_its_target_comes_back() {
     let world = || stubs().set("STUB_FAIL", "cuMemcpy2DAsync:2:1");
     let child = World::child(world, || {
-        let context = context();
-        let decoder = decoder(&context);
-        let stream = Stream::new(&context).expect("a stream");
-        let surface = map(&decoder, &stream, 0).expect("it maps");
-        let planes = surface.packed(64, 32).expect("the whole surface");
-        let buffer = PinnedBuffer::new(&context, 64 * 48).expect("a buffer");
-        let event = Event::new(&context).expect("an event");
-        let failed = surface
-            .copy_to_host(buffer, &planes, event)
+        let parts = parts(0, 64 * 48);
+        let failed = parts
+            .surface
+            .copy_to_host(parts.buffer, &parts.planes, parts.event)
             .expect_err("the second fails");
         assert_eq!(failed.error.code(), Some(CuResult::INVALID_VALUE));
         assert!(failed.target.is_some());
     });
     let Some((world, _)) = child else { return };
     let calls = calls(&world);
-    let at = |name: &str| {
-        calls
-            .iter()
-            .position(|call| call == name)
-            .expect("it was called")
-    };
-    assert!(at("cuStreamSynchronize") < at("cuvidUnmapVideoFrame"));
-    assert!(at("cuvidUnmapVideoFrame") < at("cuMemFreeHost"));
+    let at = |name: &str| calls.iter().position(|call| call == name);
+    assert!(
+        at("cuMemcpy2DAsync") < at("cuStreamSynchronize"),
+        "{calls:?}"
+    );
+    assert!(at("cuStreamSynchronize") < at("cuMemFreeHost"), "{calls:?}");
 }
 
 #[test]
 fn a_target_that_the_device_may_still_write_to_is_never_freed() {
-    let world = || stubs().set("STUB_FAIL", "cuEventSynchronize:1:719");
-    let child = World::child(world, || {
-        let context = context();
-        let decoder = decoder(&context);
-        let stream = Stream::new(&context).expect("a stream");
-        let surface = map(&decoder, &stream, 0).expect("it maps");
-        let planes = surface.packed(64, 32).expect("the whole surface");
-        let buffer = PinnedBuffer::new(&context, 64 * 48).expect("a buffer");
-        let event = Event::new(&context).expect("an event");
-        let copy = surface
-            .copy_to_host(buffer, &planes, event)
-            .expect("it starts");
-        let error = copy.wait().expect_err("the device is lost");
-        assert_eq!(
-            error.to_string(),
-            "cuEventSynchronize: CUDA_ERROR_LAUNCH_FAILED (719)"
+    for failure in ["cuEventSynchronize:1:719", "cuEventSynchronize:1:999"] {
+        let world = || stubs().set("STUB_FAIL", failure);
+        let child = World::child(world, || {
+            let parts = parts(0, 64 * 48);
+            let copy = parts
+                .surface
+                .copy_to_host(parts.buffer, &parts.planes, parts.event)
+                .expect("it starts");
+            if std::env::var("STUB_FAIL")
+                .expect("it is set")
+                .ends_with("999")
+            {
+                return drop(copy);
+            }
+            let error = copy.wait().expect_err("the device is lost");
+            assert_eq!(
+                error.to_string(),
+                "cuEventSynchronize: CUDA_ERROR_LAUNCH_FAILED (719)"
+            );
+            assert!(Error::from(error).is_sticky());
+        });
+        let Some((world, _)) = child else { return };
+        let calls = calls(&world);
+        assert!(!calls.contains(&"cuMemFreeHost".to_owned()), "{calls:?}");
+        assert!(
+            calls.contains(&"cuvidUnmapVideoFrame".to_owned()),
+            "{calls:?}"
         );
-        assert!(Error::from(error).is_sticky());
-    });
-    let Some((world, _)) = child else { return };
-    let calls = calls(&world);
-    assert!(!calls.contains(&"cuMemFreeHost".to_owned()), "{calls:?}");
-    assert!(
-        calls.contains(&"cuvidUnmapVideoFrame".to_owned()),
-        "{calls:?}"
-    );
+    }
 }
 
 #[test]

@@ -10,6 +10,7 @@ use nvcuvid_sys::*;
 /// Writes down what it is told, and fails where it is told to.
 #[derive(Default)]
 struct Notes {
+    codec: cudaVideoCodec,
     said: Vec<String>,
     fail_at: Option<&'static str>,
     panic_at: Option<&'static str>,
@@ -36,9 +37,9 @@ impl ParserClient for Notes {
         ))
     }
 
-    fn decode(&mut self, picture: &mut PictureParams<'_>) -> Result<(), CallbackFailed> {
+    fn decode(&mut self, picture: &PictureParams) -> Result<(), CallbackFailed> {
         assert_eq!(picture.second_field(), None);
-        self.note(match picture.film_grain_reference() {
+        self.note(match picture.film_grain_reference(self.codec) {
             Some(reference) => format!(
                 "decode {} without grain {reference}",
                 picture.picture_index()
@@ -70,12 +71,26 @@ fn stubs() -> World {
     World::empty().cuda(&[]).nvcuvid(&[])
 }
 
-fn parser(codec: cudaVideoCodec, client: Notes) -> Parser<Notes> {
-    let driver = Driver::load().expect("the stub starts");
-    let device = driver.device(0).expect("it has a device");
-    let context = Context::retain_primary(driver, device).expect("it has a context");
-    let nvcuvid = Nvcuvid::load().expect("the stub is complete");
-    Parser::new(&context, nvcuvid, &ParserConfig::new(codec), client).expect("the stub makes one")
+/// A parser and its client.
+struct Pair {
+    parser: Parser,
+    notes: Notes,
+}
+
+impl Pair {
+    fn new(codec: cudaVideoCodec) -> Self {
+        let nvcuvid = Nvcuvid::load().expect("the stub is complete");
+        let parser = Parser::new(nvcuvid, &ParserConfig::new(codec)).expect("the stub makes one");
+        let notes = Notes {
+            codec,
+            ..Default::default()
+        };
+        Self { parser, notes }
+    }
+
+    fn parse(&mut self, packet: &Packet<'_>) -> Result<(), ParseError> {
+        self.parser.parse(packet, &mut self.notes)
+    }
 }
 
 /// What the last callback answered to the stub.
@@ -98,7 +113,7 @@ fn packet(data: &[u8]) -> Packet<'_> {
 #[test]
 fn the_client_is_told_what_the_stream_holds() {
     let child = World::child(stubs, || {
-        let mut parser = parser(cudaVideoCodec_H264, Notes::default());
+        let mut parser = Pair::new(cudaVideoCodec_H264);
         let first = Packet {
             timestamp: Some(40),
             ..packet(b"S\x04D\x00P\x00")
@@ -114,7 +129,7 @@ fn the_client_is_told_what_the_stream_holds() {
             ..Default::default()
         };
         assert_eq!(parser.parse(&end), Ok(()));
-        let said = std::mem::take(&mut parser.client_mut().said);
+        let said = std::mem::take(&mut parser.notes.said);
         let expected = [
             "sequence 64x32",
             "decode 0",
@@ -132,12 +147,9 @@ fn the_client_is_told_what_the_stream_holds() {
 #[test]
 fn av1_has_a_second_surface_and_operating_points() {
     let child = World::child(stubs, || {
-        let mut parser = parser(cudaVideoCodec_AV1, Notes::default());
+        let mut parser = Pair::new(cudaVideoCodec_AV1);
         assert_eq!(parser.parse(&packet(b"D\x02G\x05")), Ok(()));
-        assert_eq!(
-            parser.client_mut().said,
-            ["decode 2", "decode 5 without grain 6"]
-        );
+        assert_eq!(parser.notes.said, ["decode 2", "decode 5 without grain 6"]);
         assert_eq!(parser.parse(&packet(b"O\x00")), Ok(()));
         assert_eq!(last_answer(), 3 | 1 << 10);
     });
@@ -147,11 +159,8 @@ fn av1_has_a_second_surface_and_operating_points() {
 #[test]
 fn a_client_that_fails_is_an_error_even_if_the_library_goes_on() {
     let child = World::child(stubs, || {
-        let notes = Notes {
-            fail_at: Some("decode 1"),
-            ..Default::default()
-        };
-        let mut parser = parser(cudaVideoCodec_H264, notes);
+        let mut parser = Pair::new(cudaVideoCodec_H264);
+        parser.notes.fail_at = Some("decode 1");
         assert_eq!(parser.parse(&packet(b"D\x01")), Err(ParseError::Callback));
         assert_eq!(last_answer(), 0);
         assert_eq!(
@@ -159,7 +168,7 @@ fn a_client_that_fails_is_an_error_even_if_the_library_goes_on() {
             Err(ParseError::Callback)
         );
         assert_eq!(parser.parse(&packet(b"D\x03")), Ok(()));
-        assert_eq!(parser.client_mut().said.len(), 4);
+        assert_eq!(parser.notes.said.len(), 4);
     });
     drop(child);
 }
@@ -172,29 +181,22 @@ fn a_panic_does_not_cross_the_library_and_ends_the_parsing() {
             ("decode", b"D\x00P\x00"),
             ("display", b"P\x00D\x00"),
         ] {
-            let notes = Notes {
-                panic_at: Some(at),
-                ..Default::default()
-            };
-            let mut parser = parser(cudaVideoCodec_H264, notes);
+            let mut parser = Pair::new(cudaVideoCodec_H264);
+            parser.notes.panic_at = Some(at);
             let panicked = Err(ParseError::Panic("a panic in the client".to_owned()));
             assert_eq!(parser.parse(&packet(data)), panicked);
             assert_eq!(parser.parse(&packet(b"D\x00")), panicked);
-            assert_eq!(
-                parser.client_mut().said.len(),
-                1,
-                "nothing was called after it"
-            );
+            assert_eq!(parser.notes.said.len(), 1, "nothing was called after it");
         }
     });
     drop(child);
 }
 
 #[test]
-fn the_librarys_refusal_is_told_and_the_parser_goes_with_its_context() {
+fn the_librarys_refusal_is_told() {
     let world = || stubs().set("STUB_FAIL", "cuvidParseVideoData:1:801");
     let child = World::child(world, || {
-        let mut parser = parser(cudaVideoCodec_H264, Notes::default());
+        let mut parser = Pair::new(cudaVideoCodec_H264);
         let error = parser
             .parse(&packet(b""))
             .expect_err("the stub refuses once");
@@ -204,28 +206,33 @@ fn the_librarys_refusal_is_told_and_the_parser_goes_with_its_context() {
         );
         assert_eq!(parser.parse(&packet(b"")), Ok(()));
     });
+    drop(child);
+}
+
+#[test]
+fn a_callback_outside_of_a_packet_finds_nobody() {
+    let child = World::child(stubs, || {
+        let mut parser = Pair::new(cudaVideoCodec_H264);
+        assert_eq!(parser.parse(&packet(b"D\x01")), Ok(()));
+        assert_eq!(last_answer(), 1);
+        let Pair { parser, notes } = parser;
+        // The stub shows a last picture while it is destroyed.
+        drop(parser);
+        assert_eq!(last_answer(), 0);
+        assert_eq!(notes.said, ["decode 1"]);
+    });
     let Some((world, _)) = child else { return };
-    let log = world.log();
-    let end: Vec<&str> = log[log.len() - 2..]
-        .iter()
-        .filter_map(|line| line.split(' ').next())
-        .collect();
-    assert_eq!(
-        end,
-        ["cuvidDestroyVideoParser", "cuDevicePrimaryCtxRelease"]
-    );
+    let destroyed = |line: &&String| line.starts_with("cuvidDestroyVideoParser");
+    assert_eq!(world.log().iter().filter(destroyed).count(), 1);
 }
 
 #[test]
 fn a_parser_that_is_not_made_leaves_nothing_behind() {
     let world = || stubs().set("STUB_FAIL", "cuvidCreateVideoParser:1:801");
     let child = World::child(world, || {
-        let driver = Driver::load().expect("the stub starts");
-        let device = driver.device(0).expect("it has a device");
-        let context = Context::retain_primary(driver, device).expect("it has a context");
         let nvcuvid = Nvcuvid::load().expect("the stub is complete");
         let config = ParserConfig::new(cudaVideoCodec_VC1);
-        let refused = Parser::new(&context, nvcuvid, &config, Notes::default()).err();
+        let refused = Parser::new(nvcuvid, &config).err();
         assert_eq!(
             refused.and_then(|error| error.code()),
             Some(CuResult::NOT_SUPPORTED)
@@ -234,7 +241,7 @@ fn a_parser_that_is_not_made_leaves_nothing_behind() {
             error_threshold: 101,
             ..config
         };
-        let refused = Parser::new(&context, nvcuvid, &config, Notes::default()).err();
+        let refused = Parser::new(nvcuvid, &config).err();
         assert!(matches!(refused, Some(Error::Parameter(_))));
     });
     let Some((world, _)) = child else { return };
