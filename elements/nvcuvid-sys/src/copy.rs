@@ -5,6 +5,7 @@
 
 use std::mem::ManuallyDrop;
 use std::ptr;
+use std::sync::Arc;
 
 use cudarc::driver::sys::{CUDA_MEMCPY2D, CUdeviceptr, CUmemorytype};
 
@@ -120,23 +121,21 @@ pub struct Copied<T> {
     pub target: T,
     /// The event, for the next copy.
     pub event: Event,
-    /// Whether the driver unmapped the surface.
-    pub unmapped: Result<(), Error>,
 }
 
 /// A copy in flight. Dropping it waits, without a deadline, for the device.
 #[derive(Debug)]
 pub struct PendingCopy<T> {
-    parts: ManuallyDrop<(MappedSurface, T, Event)>,
+    parts: ManuallyDrop<(Arc<MappedSurface>, T, Event)>,
 }
 
 impl MappedSurface {
     /// Puts the copy of `planes` into `buffer` into the surface's stream, and `event` behind it.
     ///
     /// # Errors
-    /// [`Error::Plane`], [`Error::OtherContext`], or what the driver says; the surface is unmapped then.
+    /// [`Error::Plane`], [`Error::OtherContext`], or what the driver says. Nothing reads the surface then.
     pub fn copy_to_host(
-        self,
+        self: &Arc<Self>,
         buffer: PinnedBuffer,
         planes: &[PlaneCopy],
         event: Event,
@@ -162,7 +161,7 @@ impl MappedSurface {
     /// `target` has to be device memory of `size` bytes that the surface's context can write to, that `owner`
     /// keeps alive, and that nothing else writes to before the copy is done.
     pub unsafe fn copy_to_device<T>(
-        self,
+        self: &Arc<Self>,
         owner: T,
         target: CUdeviceptr,
         size: usize,
@@ -174,7 +173,7 @@ impl MappedSurface {
 }
 
 fn start<T>(
-    surface: MappedSurface,
+    surface: &Arc<MappedSurface>,
     owner: T,
     target: Target,
     size: usize,
@@ -189,10 +188,10 @@ fn start<T>(
             event: Some(event),
         });
     }
-    let enqueued = enqueue(&surface, target, planes).and_then(|()| event.record(surface.stream()));
+    let enqueued = enqueue(surface, target, planes).and_then(|()| event.record(surface.stream()));
     match enqueued {
         Ok(()) => Ok(PendingCopy {
-            parts: ManuallyDrop::new((surface, owner, event)),
+            parts: ManuallyDrop::new((surface.clone(), owner, event)),
         }),
         // Planes before the failing one may be on their way: the target is given back only if they are not.
         Err(error) => match surface.stream().synchronize() {
@@ -237,7 +236,7 @@ impl<T> PendingCopy<T> {
         self.parts.2.is_reached()
     }
 
-    /// Waits, without a deadline, for the device, unmaps the surface and gives the target back.
+    /// Waits, without a deadline, for the device, gives up the surface and gives the target back.
     ///
     /// # Errors
     /// What the driver says. The context is lost then, and the target with it: whether the device still writes
@@ -247,14 +246,10 @@ impl<T> PendingCopy<T> {
         // SAFETY: `self` is forgotten below before anything reads the parts again.
         let (surface, target, event) = unsafe { ManuallyDrop::take(&mut self.parts) };
         std::mem::forget(self);
+        drop(surface);
         match synchronized {
-            Ok(()) => Ok(Copied {
-                unmapped: surface.unmap(),
-                target,
-                event,
-            }),
+            Ok(()) => Ok(Copied { target, event }),
             Err(error) => {
-                drop(surface);
                 std::mem::forget((target, event));
                 Err(error)
             }

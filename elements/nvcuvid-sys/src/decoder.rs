@@ -132,15 +132,16 @@ impl Decoder {
     ///
     /// # Errors
     /// [`Error::PictureIndex`], or what the driver says.
-    pub fn decode(&self, picture: &mut PictureParams<'_>) -> Result<(), Error> {
+    pub fn decode(&self, picture: &PictureParams) -> Result<(), Error> {
+        let codec = self.config().codec;
         self.check_index(i64::from(picture.picture_index()))?;
-        if let Some(index) = picture.film_grain_reference() {
+        if let Some(index) = picture.film_grain_reference(codec) {
             self.check_index(i64::from(index))?;
         }
         self.context.with(|| {
             // SAFETY: the decoder is alive, and the parameters are the parser's own, valid until its callback
             // returns, which the borrow ensures.
-            unsafe { (self.nvcuvid.functions().cuvidDecodePicture)(self.raw, picture.raw_mut()) }
+            unsafe { (self.nvcuvid.functions().cuvidDecodePicture)(self.raw, picture.as_ptr()) }
                 .check("cuvidDecodePicture")
                 .map_err(Error::from)
         })
@@ -179,7 +180,7 @@ impl Decoder {
         index: u32,
         fields: FieldSelection,
         stream: &Arc<Stream>,
-    ) -> Result<MappedSurface, Error> {
+    ) -> Result<Arc<MappedSurface>, Error> {
         let number = self.check_index(i64::from(index))?;
         if !self.context.is_same(stream.context()) {
             return Err(Error::OtherContext("the stream"));
@@ -207,12 +208,12 @@ impl Decoder {
             return Err(error);
         }
         let layout = SurfaceLayout::new(&config, pitch);
-        Ok(MappedSurface::new(
+        Ok(Arc::new(MappedSurface::new(
             self.clone(),
             stream.clone(),
             address,
             layout,
-        ))
+        )))
     }
 
     pub(crate) fn unmap(&self, address: u64) -> Result<(), Error> {

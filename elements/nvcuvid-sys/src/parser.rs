@@ -3,14 +3,13 @@
 //! [`Parser`]: a bitstream goes in, and a [`ParserClient`] is told what to decode and to show.
 
 use std::any::Any;
+use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_longlong, c_ulong, c_void};
-use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{self, NonNull};
-use std::sync::Arc;
 
 use crate::bindings::*;
-use crate::{Context, CuError, Error, Nvcuvid, av1};
+use crate::{CuError, Error, Nvcuvid, av1};
 
 /// A callback that failed: the parser stops there, and [`Parser::parse`] fails. The client keeps the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,56 +33,67 @@ pub struct OperatingPoint {
     pub all_layers: bool,
 }
 
-/// The parameters of one picture (or field), valid while the callback runs.
-pub struct PictureParams<'a> {
-    raw: &'a mut CUVIDPICPARAMS,
-    codec: cudaVideoCodec,
-    /// The bitstream that `raw` points to lives as long as the callback.
-    data: PhantomData<&'a [u8]>,
-}
+/// The parameters of one picture (or field). It is seen by reference only, while the callback runs: the
+/// bitstream that it points to is gone afterwards.
+#[repr(transparent)]
+pub struct PictureParams(UnsafeCell<CUVIDPICPARAMS>);
 
-impl PictureParams<'_> {
+impl PictureParams {
+    /// # Safety
+    /// `raw` has to be null or what a parser passes to its decode callback, valid and nobody else's for `'a`.
+    unsafe fn of<'a>(raw: *mut CUVIDPICPARAMS) -> Option<&'a Self> {
+        // SAFETY: the layout is the same, and the caller vouches for the rest.
+        unsafe { raw.cast::<Self>().as_ref() }
+    }
+
+    fn get(&self) -> &CUVIDPICPARAMS {
+        // SAFETY: only `cuvidDecodePicture` gets the pointer, and it reads (the header calls them IN).
+        unsafe { &*self.0.get() }
+    }
+
     /// The surface that is decoded into, and shown.
     pub fn picture_index(&self) -> i32 {
-        self.raw.CurrPicIdx
+        self.get().CurrPicIdx
     }
 
     /// For AV1 with film grain, the surface that stays without grain and is what later pictures refer to.
-    pub fn film_grain_reference(&self) -> Option<i32> {
-        if self.codec != cudaVideoCodec_AV1 {
+    /// `None` for another `codec`: the parameters do not say whose they are.
+    pub fn film_grain_reference(&self, codec: cudaVideoCodec) -> Option<i32> {
+        if codec != cudaVideoCodec_AV1 {
             return None;
         }
         // SAFETY: the parser filled the structure.
-        unsafe { av1::film_grain_reference(self.raw) }
+        unsafe { av1::film_grain_reference(self.get()) }
     }
 
     /// Whether it is a field, and then whether the second of its pair: a pair takes two calls.
     pub fn second_field(&self) -> Option<bool> {
-        (self.raw.field_pic_flag != 0).then_some(self.raw.second_field != 0)
+        let raw = self.get();
+        (raw.field_pic_flag != 0).then_some(raw.second_field != 0)
     }
 
     /// Whether it is coded without reference to others.
     pub fn is_intra(&self) -> bool {
-        self.raw.intra_pic_flag != 0
+        self.get().intra_pic_flag != 0
     }
 
     /// Whether others refer to it.
     pub fn is_reference(&self) -> bool {
-        self.raw.ref_pic_flag != 0
+        self.get().ref_pic_flag != 0
     }
 
     /// Bytes of its slices.
     pub fn size(&self) -> usize {
-        self.raw.nBitstreamDataLen as usize
+        self.get().nBitstreamDataLen as usize
     }
 
-    pub(crate) fn raw_mut(&mut self) -> *mut CUVIDPICPARAMS {
-        self.raw
+    pub(crate) fn as_ptr(&self) -> *mut CUVIDPICPARAMS {
+        self.0.get()
     }
 }
 
 /// What a parser reports to. Every call comes from inside [`Parser::parse`], on its thread.
-pub trait ParserClient: Send {
+pub trait ParserClient {
     /// A first or changed sequence header: make or reconfigure the decoder now.
     ///
     /// # Errors
@@ -94,7 +104,7 @@ pub trait ParserClient: Send {
     ///
     /// # Errors
     /// [`CallbackFailed`] stops the parser.
-    fn decode(&mut self, picture: &mut PictureParams<'_>) -> Result<(), CallbackFailed>;
+    fn decode(&mut self, picture: &PictureParams) -> Result<(), CallbackFailed>;
 
     /// A picture to be shown, in output order. Once this returns the parser gives its surface to another
     /// picture as soon as none refers to it. The timestamp may be another packet's: where pictures are
@@ -189,50 +199,44 @@ pub enum ParseError {
 }
 
 /// What the parser's user pointer points to.
-struct State<C> {
-    client: C,
-    codec: cudaVideoCodec,
+struct State {
+    /// There while a packet is parsed.
+    client: Option<NonNull<dyn ParserClient>>,
     failed: bool,
     panicked: Option<String>,
 }
 
-/// A parser and its client. It belongs to one thread at a time: `parse` takes it exclusively.
-pub struct Parser<C: ParserClient> {
-    context: Arc<Context>,
+/// A parser. It belongs to one thread at a time: [`parse`](Self::parse) takes it exclusively. It needs no
+/// context, so that it outlives one that is lost.
+pub struct Parser {
     nvcuvid: &'static Nvcuvid,
     raw: CUvideoparser,
     /// From a box; the library keeps the same pointer.
-    state: NonNull<State<C>>,
+    state: NonNull<State>,
 }
 
 // SAFETY: the library keeps no thread of its own for a parser and nothing of the thread that made it; the
-// client is `Send`.
-unsafe impl<C: ParserClient> Send for Parser<C> {}
+// state holds no client between two packets.
+unsafe impl Send for Parser {}
 
-impl<C: ParserClient> Parser<C> {
+impl Parser {
     /// Makes a parser.
     ///
     /// # Errors
-    /// What the library says (`CUDA_ERROR_NOT_SUPPORTED` for a codec that it does not know).
-    pub fn new(
-        context: &Arc<Context>,
-        nvcuvid: &'static Nvcuvid,
-        config: &ParserConfig,
-        client: C,
-    ) -> Result<Self, Error> {
+    /// [`Error::Parameter`], or what the library says (`CUDA_ERROR_NOT_SUPPORTED` for a codec that it does not
+    /// know).
+    pub fn new(nvcuvid: &'static Nvcuvid, config: &ParserConfig) -> Result<Self, Error> {
         if config.error_threshold > 100 {
             return Err(Error::Parameter(format!(
                 "the error threshold {} is more than 100 percent",
                 config.error_threshold
             )));
         }
-        let state = Box::new(State {
-            client,
-            codec: config.codec,
+        let state = NonNull::from(Box::leak(Box::new(State {
+            client: None,
             failed: false,
             panicked: None,
-        });
-        let state = NonNull::from(Box::leak(state));
+        })));
         let mut params = CUVIDPARSERPARAMS {
             CodecType: config.codec,
             // The sequence callback answers the true number.
@@ -241,42 +245,49 @@ impl<C: ParserClient> Parser<C> {
             ulErrorThreshold: config.error_threshold,
             ulMaxDisplayDelay: config.max_display_delay,
             pUserData: state.as_ptr().cast(),
-            pfnSequenceCallback: Some(on_sequence::<C>),
-            pfnDecodePicture: Some(on_decode::<C>),
-            pfnDisplayPicture: Some(on_display::<C>),
-            pfnGetOperatingPoint: Some(on_operating_point::<C>),
+            pfnSequenceCallback: Some(on_sequence),
+            pfnDecodePicture: Some(on_decode),
+            pfnDisplayPicture: Some(on_display),
+            pfnGetOperatingPoint: Some(on_operating_point),
             ..Default::default()
         };
         params.set_bAnnexb(config.annex_b.into());
         let mut raw: CUvideoparser = ptr::null_mut();
-        let created = context.with(|| {
-            // SAFETY: both pointers are locals'; the callbacks fit the state, which outlives the parser.
-            unsafe { (nvcuvid.functions().cuvidCreateVideoParser)(&mut raw, &mut params) }
-                .check("cuvidCreateVideoParser")
-        });
-        if let Err(error) = created {
+        // SAFETY: both pointers are locals'; the callbacks fit the state, which outlives the parser.
+        let created =
+            unsafe { (nvcuvid.functions().cuvidCreateVideoParser)(&mut raw, &mut params) };
+        if let Err(error) = created.check("cuvidCreateVideoParser") {
             // SAFETY: the state is the box leaked above, and the library refused to keep it.
             drop(unsafe { Box::from_raw(state.as_ptr()) });
             return Err(error.into());
         }
         Ok(Self {
-            context: context.clone(),
             nvcuvid,
             raw,
             state,
         })
     }
 
-    /// Parses a packet. The client is called before this returns.
+    /// Parses a packet. `client` is called before this returns.
     ///
     /// # Errors
     /// [`ParseError`]. After [`ParseError::Callback`] the parser is usable still.
-    pub fn parse(&mut self, packet: &Packet<'_>) -> Result<(), ParseError> {
+    pub fn parse(
+        &mut self,
+        packet: &Packet<'_>,
+        client: &mut dyn ParserClient,
+    ) -> Result<(), ParseError> {
+        let client = NonNull::from(client);
+        // SAFETY: the lifetime is the only difference, and the pointer is taken away again below.
+        let client = unsafe {
+            std::mem::transmute::<NonNull<dyn ParserClient + '_>, NonNull<dyn ParserClient>>(client)
+        };
         let state = self.state_mut();
         if let Some(text) = &state.panicked {
             return Err(ParseError::Panic(text.clone()));
         }
         state.failed = false;
+        state.client = Some(client);
         let mut raw = CUVIDSOURCEDATAPACKET {
             flags: packet.flags(),
             payload_size: packet.data.len() as c_ulong,
@@ -286,60 +297,50 @@ impl<C: ParserClient> Parser<C> {
             },
             timestamp: packet.timestamp.unwrap_or(0) as c_longlong,
         };
-        let parsed = self.context.with(|| {
-            // SAFETY: the parser is alive, the packet a local's; no reference to the state is alive.
-            unsafe { (self.nvcuvid.functions().cuvidParseVideoData)(self.raw, &mut raw) }
-                .check("cuvidParseVideoData")
-        });
+        // SAFETY: the parser is alive, the packet a local's; no reference to the state is alive.
+        let parsed = unsafe { (self.nvcuvid.functions().cuvidParseVideoData)(self.raw, &mut raw) };
         let state = self.state_mut();
+        state.client = None;
         match &state.panicked {
             Some(text) => Err(ParseError::Panic(text.clone())),
             None if state.failed => Err(ParseError::Callback),
-            None => parsed.map_err(ParseError::from),
+            None => Ok(parsed.check("cuvidParseVideoData")?),
         }
     }
 
-    /// The client, between two packets.
-    pub fn client_mut(&mut self) -> &mut C {
-        &mut self.state_mut().client
-    }
-
-    fn state_mut(&mut self) -> &mut State<C> {
+    fn state_mut(&mut self) -> &mut State {
         // SAFETY: the box is alive as long as `self`, and callbacks use it inside `parse` alone, which holds
         // no reference across the call.
         unsafe { self.state.as_mut() }
     }
 }
 
-impl<C: ParserClient> Drop for Parser<C> {
+impl Drop for Parser {
     fn drop(&mut self) {
-        let functions = self.nvcuvid.functions();
+        let destroy = self.nvcuvid.functions().cuvidDestroyVideoParser;
         // A failure leaves the parser behind; it makes no call of its own.
-        let _ = self.context.with(|| {
-            // SAFETY: the parser was made by `new` and is given up here.
-            unsafe { (functions.cuvidDestroyVideoParser)(self.raw) }
-                .check("cuvidDestroyVideoParser")
-        });
+        // SAFETY: the parser was made by `new` and is given up here.
+        let _ = unsafe { destroy(self.raw) };
         // SAFETY: the box was leaked by `new`, and the parser that pointed to it is gone.
         drop(unsafe { Box::from_raw(self.state.as_ptr()) });
     }
 }
 
-/// Calls the client, stops a panic, and remembers what went wrong.
+/// Calls the client, stops a panic, and remembers what went wrong. `None` outside of [`Parser::parse`], and
+/// after a panic.
 ///
 /// # Safety
-/// `user` has to be the state of a parser of this client, to which no reference is alive.
-unsafe fn call<C: ParserClient>(
+/// `user` has to be the state of a parser, to which no reference is alive.
+unsafe fn call(
     user: *mut c_void,
-    call: impl FnOnce(&mut C, cudaVideoCodec) -> Result<c_int, CallbackFailed>,
+    call: impl FnOnce(&mut dyn ParserClient) -> Result<c_int, CallbackFailed>,
 ) -> Option<c_int> {
     // SAFETY: the caller vouches for it.
-    let state = unsafe { &mut *user.cast::<State<C>>() };
-    if state.panicked.is_some() {
-        return None;
-    }
-    let (client, codec) = (&mut state.client, state.codec);
-    match catch_unwind(AssertUnwindSafe(|| call(client, codec))) {
+    let state = unsafe { &mut *user.cast::<State>() };
+    let mut client = state.client.filter(|_| state.panicked.is_none())?;
+    // SAFETY: it was put there by the `parse` that is running, which borrows the client exclusively.
+    let client = unsafe { client.as_mut() };
+    match catch_unwind(AssertUnwindSafe(|| call(client))) {
         Ok(Ok(answer)) => Some(answer),
         Ok(Err(CallbackFailed)) => {
             state.failed = true;
@@ -358,15 +359,12 @@ fn panic_text(payload: &(dyn Any + Send)) -> String {
     text.unwrap_or("without a text").to_owned()
 }
 
-unsafe extern "C" fn on_sequence<C: ParserClient>(
-    user: *mut c_void,
-    format: *mut CUVIDEOFORMAT,
-) -> c_int {
+unsafe extern "C" fn on_sequence(user: *mut c_void, format: *mut CUVIDEOFORMAT) -> c_int {
     // SAFETY: the library passes a format that is valid until this returns, or none.
     let Some(format) = (unsafe { format.as_ref() }) else {
         return 0;
     };
-    let answer = |client: &mut C, _| {
+    let answer = |client: &mut dyn ParserClient| {
         client.sequence(format).map(|answer| match answer {
             SequenceAnswer::Keep => 1,
             SequenceAnswer::Surfaces(count) => c_int::try_from(count).unwrap_or(0),
@@ -376,33 +374,20 @@ unsafe extern "C" fn on_sequence<C: ParserClient>(
     unsafe { call(user, answer) }.unwrap_or(0)
 }
 
-unsafe extern "C" fn on_decode<C: ParserClient>(
-    user: *mut c_void,
-    picture: *mut CUVIDPICPARAMS,
-) -> c_int {
+unsafe extern "C" fn on_decode(user: *mut c_void, picture: *mut CUVIDPICPARAMS) -> c_int {
     // SAFETY: the library passes parameters that are valid and its client's alone until this returns.
-    let Some(raw) = (unsafe { picture.as_mut() }) else {
+    let Some(picture) = (unsafe { PictureParams::of(picture) }) else {
         return 0;
     };
-    let answer = |client: &mut C, codec| {
-        let mut picture = PictureParams {
-            raw,
-            codec,
-            data: PhantomData,
-        };
-        client.decode(&mut picture).map(|()| 1)
-    };
+    let answer = |client: &mut dyn ParserClient| client.decode(picture).map(|()| 1);
     // SAFETY: as in `on_sequence`.
     unsafe { call(user, answer) }.unwrap_or(0)
 }
 
-unsafe extern "C" fn on_display<C: ParserClient>(
-    user: *mut c_void,
-    display: *mut CUVIDPARSERDISPINFO,
-) -> c_int {
+unsafe extern "C" fn on_display(user: *mut c_void, display: *mut CUVIDPARSERDISPINFO) -> c_int {
     // SAFETY: the library passes what is valid until this returns, or null at the end of the stream.
     let display = unsafe { display.as_ref() };
-    let answer = |client: &mut C, _| match display {
+    let answer = |client: &mut dyn ParserClient| match display {
         Some(display) => client.display(display).map(|()| 1),
         None => {
             client.end_of_stream();
@@ -413,7 +398,7 @@ unsafe extern "C" fn on_display<C: ParserClient>(
     unsafe { call(user, answer) }.unwrap_or(0)
 }
 
-unsafe extern "C" fn on_operating_point<C: ParserClient>(
+unsafe extern "C" fn on_operating_point(
     user: *mut c_void,
     points: *mut CUVIDOPERATINGPOINTINFO,
 ) -> c_int {
@@ -421,7 +406,7 @@ unsafe extern "C" fn on_operating_point<C: ParserClient>(
     let Some(points) = (unsafe { points.as_ref() }) else {
         return -1;
     };
-    let answer = |client: &mut C, _| {
+    let answer = |client: &mut dyn ParserClient| {
         let point = client.operating_point(points);
         Ok(c_int::from(point.index) | c_int::from(point.all_layers) << 10)
     };

@@ -68,6 +68,8 @@ results! {
     HARDWARE_STACK_ERROR = CUDA_ERROR_HARDWARE_STACK_ERROR, 714, "The device's stack failed.";
     ILLEGAL_INSTRUCTION = CUDA_ERROR_ILLEGAL_INSTRUCTION, 715, "The device met an illegal instruction.";
     MISALIGNED_ADDRESS = CUDA_ERROR_MISALIGNED_ADDRESS, 716, "The device accessed a misaligned address.";
+    INVALID_ADDRESS_SPACE = CUDA_ERROR_INVALID_ADDRESS_SPACE, 717, "The device accessed an address of the wrong kind.";
+    INVALID_PC = CUDA_ERROR_INVALID_PC, 718, "The device's program counter is wrong.";
     LAUNCH_FAILED = CUDA_ERROR_LAUNCH_FAILED, 719, "A kernel failed.";
     NOT_PERMITTED = CUDA_ERROR_NOT_PERMITTED, 800, "The call is not permitted.";
     NOT_SUPPORTED = CUDA_ERROR_NOT_SUPPORTED, 801, "The device or driver does not support it.";
@@ -108,6 +110,8 @@ impl CuResult {
                 | CuResult::LAUNCH_FAILED
                 | CuResult::EXTERNAL_DEVICE
                 | CuResult::UNKNOWN
+                | CuResult::INVALID_ADDRESS_SPACE
+                | CuResult::INVALID_PC
                 | CuResult(46) // CUDA_ERROR_DEVICE_UNAVAILABLE, younger than CUDA 11.4
         )
     }

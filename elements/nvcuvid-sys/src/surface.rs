@@ -117,76 +117,10 @@ impl SurfaceLayout {
             .sum();
         rows * self.pitch as usize
     }
-}
-
-/// A decoded picture in device memory. Dropping it unmaps it; the work that reads it has to be done by then,
-/// which [`copy_to_host`](Self::copy_to_host) takes care of.
-pub struct MappedSurface {
-    decoder: Arc<Decoder>,
-    stream: Arc<Stream>,
-    address: u64,
-    layout: SurfaceLayout,
-}
-
-impl MappedSurface {
-    pub(crate) fn new(
-        decoder: Arc<Decoder>,
-        stream: Arc<Stream>,
-        address: u64,
-        layout: SurfaceLayout,
-    ) -> Self {
-        Self {
-            decoder,
-            stream,
-            address,
-            layout,
-        }
-    }
-
-    /// Its address on the device.
-    pub fn address(&self) -> u64 {
-        self.address
-    }
-
-    /// How it lies there.
-    pub fn layout(&self) -> SurfaceLayout {
-        self.layout
-    }
-
-    /// The stream in which it is written, and in which it has to be read.
-    pub fn stream(&self) -> &Arc<Stream> {
-        &self.stream
-    }
-
-    /// Its decoder.
-    pub fn decoder(&self) -> &Arc<Decoder> {
-        &self.decoder
-    }
 
     /// The planes, cropped to `columns` by `rows` of luma from the origin, packed one behind the other with
-    /// rows of exactly their length: what a file of raw video has. `None` where the crop is larger than the
-    /// surface. Chroma of an odd size is rounded up.
-    pub fn packed(&self, columns: u32, rows: u32) -> Option<Vec<PlaneCopy>> {
-        self.layout.packed(columns, rows)
-    }
-
-    /// Unmaps it and says whether the driver did.
-    ///
-    /// # Errors
-    /// What the driver says.
-    pub fn unmap(self) -> Result<(), Error> {
-        let this = std::mem::ManuallyDrop::new(self);
-        let unmapped = this.decoder.unmap(this.address);
-        // SAFETY: `this` is never used again, and its own Drop does not run.
-        drop(unsafe { std::ptr::read(&this.decoder) });
-        // SAFETY: as above.
-        drop(unsafe { std::ptr::read(&this.stream) });
-        unmapped
-    }
-}
-
-impl SurfaceLayout {
-    /// See [`MappedSurface::packed`].
+    /// rows of exactly their length: what a file of raw video has. `None` where the crop is empty or larger
+    /// than the surface. Chroma of an odd size is rounded up.
     pub fn packed(&self, columns: u32, rows: u32) -> Option<Vec<PlaneCopy>> {
         if columns == 0 || rows == 0 || columns > self.width || rows > self.height {
             return None;
@@ -214,16 +148,80 @@ impl SurfaceLayout {
     }
 }
 
+/// A decoded picture in device memory. Its last owner unmaps it; the work that reads it has to be done by
+/// then, which [`copy_to_host`](Self::copy_to_host) takes care of: a copy in flight is an owner.
+pub struct MappedSurface {
+    decoder: Arc<Decoder>,
+    stream: Arc<Stream>,
+    /// `None` once it was unmapped, which is the last that happens to it.
+    address: Option<u64>,
+    layout: SurfaceLayout,
+}
+
+impl MappedSurface {
+    pub(crate) fn new(
+        decoder: Arc<Decoder>,
+        stream: Arc<Stream>,
+        address: u64,
+        layout: SurfaceLayout,
+    ) -> Self {
+        Self {
+            decoder,
+            stream,
+            address: Some(address),
+            layout,
+        }
+    }
+
+    /// Its address on the device.
+    pub fn address(&self) -> u64 {
+        self.address.unwrap_or(0)
+    }
+
+    /// How it lies there.
+    pub fn layout(&self) -> SurfaceLayout {
+        self.layout
+    }
+
+    /// The stream in which it is written, and in which it has to be read.
+    pub fn stream(&self) -> &Arc<Stream> {
+        &self.stream
+    }
+
+    /// Its decoder.
+    pub fn decoder(&self) -> &Arc<Decoder> {
+        &self.decoder
+    }
+
+    /// Gives it up. The last owner unmaps it, and learns whether the driver did.
+    ///
+    /// # Errors
+    /// What the driver says.
+    pub fn unmap(self: Arc<Self>) -> Result<(), Error> {
+        match Arc::into_inner(self) {
+            Some(mut last) => last.unmap_now(),
+            None => Ok(()),
+        }
+    }
+
+    fn unmap_now(&mut self) -> Result<(), Error> {
+        match self.address.take() {
+            Some(address) => self.decoder.unmap(address),
+            None => Ok(()),
+        }
+    }
+}
+
 impl Drop for MappedSurface {
     fn drop(&mut self) {
         // A failure means that the context is lost, and the surface with it.
-        let _ = self.decoder.unmap(self.address);
+        let _ = self.unmap_now();
     }
 }
 
 impl fmt::Debug for MappedSurface {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "MappedSurface({:#x}, {:?})", self.address, self.layout)
+        write!(f, "MappedSurface({:#x}, {:?})", self.address(), self.layout)
     }
 }
 

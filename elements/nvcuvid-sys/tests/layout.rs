@@ -199,7 +199,7 @@ fn bit_fields_lie_where_the_headers_put_them() {
     let after_delay = offset_of!(CUVIDPARSERPARAMS, ulMaxDisplayDelay) + 4;
     let start = (&raw const params).cast::<u8>();
     // SAFETY: the structure is zeroed and has more bytes than that.
-    let byte = unsafe { *start.add(after_delay) };
+    let byte = unsafe { start.wrapping_add(after_delay).read() };
     let expression = "(memset(&p, 0, sizeof p), p.bAnnexb = 1, ((unsigned char *)&p)[AT])"
         .replace("AT", &after_delay.to_string());
     let expression = format!("({{ CUVIDPARSERPARAMS p; {expression}; }})");

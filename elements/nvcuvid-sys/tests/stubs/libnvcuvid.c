@@ -19,7 +19,10 @@ CUresult cuvidCreateVideoParser(CUvideoparser *object, CUVIDPARSERPARAMS *params
     *object = stub_handle();
     return stub_call("cuvidCreateVideoParser", *object);
 }
-CUresult cuvidDestroyVideoParser(CUvideoparser object) { return stub_call("cuvidDestroyVideoParser", object); }
+CUresult cuvidDestroyVideoParser(CUvideoparser object) {
+    stub_last_answer = parser.pfnDisplayPicture(parser.pUserData, NULL);
+    return stub_call("cuvidDestroyVideoParser", object);
+}
 CUresult cuvidParseVideoData(CUvideoparser object, CUVIDSOURCEDATAPACKET *packet) {
     CUresult answer = stub_call("cuvidParseVideoData", object);
     for (unsigned long at = 0; at + 1 < packet->payload_size; at += 2) {
