@@ -34,6 +34,9 @@ pub enum StreamError {
     /// `float_motion` is not defined for this.
     #[error(transparent)]
     Float(#[from] FloatError),
+    /// The system gives no more threads.
+    #[error("no threads to score with: {0}")]
+    Threads(String),
     /// The stream was flushed.
     #[error("the stream has ended")]
     Ended,
@@ -123,6 +126,20 @@ impl MotionStream {
             }),
             flushed: false,
         })
+    }
+
+    /// The same with the rows of each picture split over so many threads of its own; to be called
+    /// before the first picture. The scores do not change. [`Extractor::Float`] stays on the calling
+    /// thread, as do 0 and 1.
+    ///
+    /// # Errors
+    /// [`StreamError::Threads`].
+    pub fn with_threads(mut self, threads: usize) -> Result<Self, StreamError> {
+        if let Pixels::Integer(sad) = self.pixels {
+            let sad = sad.with_threads(threads);
+            self.pixels = Pixels::Integer(sad.map_err(|e| StreamError::Threads(e.to_string()))?);
+        }
+        Ok(self)
     }
 
     /// Size and sample format of the pictures.

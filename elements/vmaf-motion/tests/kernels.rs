@@ -49,15 +49,24 @@ fn compare_size(width: u32, height: u32, format: SampleFormat, padding: usize, s
     }
 }
 
-/// Every size from 3 to 80 each way with the formats in turn, and all of them with 8 and 10 bit.
+/// Every size from 3 to 80 each way: all contents, the formats in turn, so that each size meets
+/// several and all meet each other.
 fn compare_sizes(heights: impl Iterator<Item = u32>) {
     let formats = formats();
     for height in heights {
         for width in 3..=80 {
-            let turn = (width + 5 * height) as usize;
-            let padding = turn % 5;
-            compare_size(width, height, SampleFormat::EIGHT_BIT, padding, 1);
-            compare_size(width, height, formats[turn % formats.len()], 2 * padding, 2);
+            for (i, content) in Content::ALL.into_iter().enumerate() {
+                let turn = i + (width + 5 * height) as usize;
+                // Every other one with bytes, the most common format.
+                let format = if turn.is_multiple_of(2) {
+                    SampleFormat::EIGHT_BIT
+                } else {
+                    formats[turn / 2 % formats.len()]
+                };
+                let geometry = Geometry::new(width, height, format).unwrap();
+                let planes = [0, 1].map(|t| content.plane(geometry, turn % 5, t, 1));
+                compare(&planes, &content);
+            }
         }
     }
 }
@@ -127,6 +136,55 @@ fn two_frames_apart() {
             }
         }
     }
+}
+
+#[test]
+fn several_threads_give_the_same() {
+    // Odd heights, bands of odd height, fewer rows than threads could use.
+    for (width, height, threads) in [
+        (37, 33, 2),
+        (64, 64, 2),
+        (130, 101, 3),
+        (20, 90, 5),
+        (9, 20, 4),
+    ] {
+        for format in formats() {
+            let geometry = Geometry::new(width, height, format).unwrap();
+            for content in [
+                Content::Noise,
+                Content::EqualRows,
+                Content::Rare,
+                Content::Static,
+            ] {
+                let planes: Vec<Owned> = (0..4).map(|t| content.plane(geometry, 5, t, 6)).collect();
+                for distance in [Distance::One, Distance::Two] {
+                    for kernel in Kernel::available() {
+                        let sad = motion(geometry, distance, kernel);
+                        let mut sad = sad.with_threads(threads).expect("threads");
+                        let distance = distance as usize;
+                        for (i, plane) in planes.iter().enumerate() {
+                            let found = sad.push(&plane.plane()).unwrap();
+                            let expected = (i >= distance).then(|| {
+                                scalar::sad(&planes[i - distance].plane(), &plane.plane())
+                            });
+                            assert_eq!(found, expected, "{kernel} {geometry:?} {content:?} {i}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn threads_are_as_many_as_have_use() {
+    let sad = |height, threads| {
+        let geometry = Geometry::new(40, height, SampleFormat::EIGHT_BIT).unwrap();
+        let sad = MotionSad::new(geometry, Distance::One);
+        sad.with_threads(threads).expect("threads").threads()
+    };
+    assert_eq!([sad(1080, 0), sad(1080, 1), sad(1080, 3)], [1, 1, 3]);
+    assert_eq!([sad(20, 4), sad(40, 4)], [1, 2]);
 }
 
 #[test]

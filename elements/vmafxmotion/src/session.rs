@@ -42,6 +42,7 @@ pub(crate) struct Plan {
     pub(crate) options: MotionOptions,
     pub(crate) part: Part,
     pub(crate) windows: Config,
+    pub(crate) threads: usize,
 }
 
 /// The picture side of a session: the earlier luma planes and what is computed from them.
@@ -58,7 +59,8 @@ impl Scorer {
                 &plan.options,
                 layout.geometry(),
                 layout.chroma_geometry(),
-            )?,
+            )?
+            .with_threads(plan.threads)?,
             staging: Staging::default(),
         })
     }

@@ -297,3 +297,23 @@ fn memories_are_not_merged() {
     let out = bench.harness.push_and_pull(buffer).unwrap();
     assert_eq!(addresses(&out), before);
 }
+
+#[test]
+fn threads_change_nothing() {
+    let size = (320, 200);
+    let scores = expected(&MotionOptions::default(), (size.0, size.1, 8), 12);
+    for threads in [2u32, 3, 64] {
+        let mut bench = Bench::gray(size.0, size.1, |element| {
+            element.set_property("threads", threads)
+        });
+        for frame in 0..12 {
+            bench.score(gray(size.0, size.1, frame));
+        }
+        bench.harness.push_event(gst::event::Eos::new());
+        let messages = bench.messages().frames;
+        assert_eq!(messages.len(), 12);
+        for (message, score) in messages.iter().zip(&scores) {
+            assert_same_score(&message.score, score);
+        }
+    }
+}

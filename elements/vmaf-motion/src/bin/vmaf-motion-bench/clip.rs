@@ -62,7 +62,7 @@ impl Clip {
             planes.push(frame);
         }
         if planes.len() < 3 {
-            let few = format!("{}: fewer than three frames of that size", path.display());
+            let few = "fewer than three frames of that size";
             return Err(std::io::Error::new(ErrorKind::InvalidData, few));
         }
         let name = path.file_stem().unwrap_or_default().to_string_lossy();

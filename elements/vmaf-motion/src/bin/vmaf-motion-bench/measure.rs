@@ -2,6 +2,7 @@
 
 //! Rounds in which everything is timed in turn, so that all of it meets the same machine.
 
+use std::fmt;
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -20,6 +21,8 @@ pub enum Subject {
     Pairs(Kernel),
     /// The SADs of a stream, whose last plane is kept and overwritten.
     Stream(Kernel),
+    /// The same on two threads.
+    TwoThreads(Kernel),
 }
 
 /// A subject's times on a clip.
@@ -27,7 +30,21 @@ pub struct Times {
     pub subject: Subject,
     /// Median over a round's frames, seconds a frame, by round.
     pub rounds: Vec<f64>,
+    /// Least of all frames, seconds.
+    pub least: f64,
     pub steps: Steps,
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Floor => f.pad("floor: read two"),
+            Self::FloorInPlace => f.pad("floor: read two, write one"),
+            Self::Pairs(kernel) => f.pad(&format!("{kernel}")),
+            Self::Stream(kernel) => f.pad(&format!("{kernel}, in place")),
+            Self::TwoThreads(kernel) => f.pad(&format!("{kernel}, in place, two threads")),
+        }
+    }
 }
 
 impl Times {
@@ -48,14 +65,15 @@ impl Times {
         ]
     }
 
-    /// Share of the steps that were not on the general path.
-    pub fn fast_share(&self) -> f64 {
+    /// Shares of the steps: fast path, equal rows; `None` where there are no steps.
+    pub fn shares(&self) -> Option<[f64; 2]> {
         let Steps {
             fast,
             general,
             equal,
         } = self.steps;
-        (fast + equal) as f64 / (fast + general + equal) as f64
+        let all = (fast + general + equal) as f64;
+        (all > 0.0).then(|| [fast as f64 / all, equal as f64 / all])
     }
 }
 
@@ -71,12 +89,14 @@ pub fn measure(clip: &Clip, subjects: &[Subject], rounds: usize) -> Vec<Times> {
         .map(|&subject| Times {
             subject,
             rounds: Vec::new(),
+            least: f64::INFINITY,
             steps: Steps::default(),
         })
         .collect();
     for _ in 0..rounds {
         for times in &mut all {
             let (frames, steps) = frames(clip, times.subject);
+            times.least = frames.iter().copied().fold(times.least, f64::min);
             times.rounds.push(median(frames));
             times.steps = steps;
         }
@@ -115,9 +135,12 @@ fn frames(clip: &Clip, subject: Subject) -> (Vec<f64>, Steps) {
             let times = timed(Box::new(frame));
             (times, pairs.steps())
         }
-        Subject::Stream(kernel) => {
+        Subject::Stream(kernel) | Subject::TwoThreads(kernel) => {
             let stream = MotionSad::new(clip.geometry, Distance::One).with_kernel(kernel);
             let mut stream = stream.expect("an available kernel");
+            if matches!(subject, Subject::TwoThreads(_)) {
+                stream = stream.with_threads(2).expect("threads");
+            }
             let mut push = |t: usize| {
                 let sad = stream.push(&clip.plane(t));
                 sad.expect("planes of one geometry").unwrap_or(0)
