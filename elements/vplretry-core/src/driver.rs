@@ -185,7 +185,8 @@ pub trait VplDecodeDriver {
     /// `MFXVideoDECODE_Reset`, or Close and Init with the same parameters where that answers
     /// `MFX_ERR_INCOMPATIBLE_VIDEO_PARAM`. Reset forgets parameter sets: the next bytes that are
     /// fed are preceded by the cached ones. Frames that the runtime had not given out are gone;
-    /// the driver accounts for them.
+    /// the driver accounts for them. A session that is not initialised has nothing to reset:
+    /// `MFX_ERR_NONE`.
     ///
     /// # Errors
     /// The driver's own.

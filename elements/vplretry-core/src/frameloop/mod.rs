@@ -224,8 +224,7 @@ impl<D: VplDecodeDriver> FrameLoop<D> {
                 self.unit()?;
             } else {
                 match self.publish_ready() {
-                    Err(Stop::Recovered) if self.unfinished => {}
-                    Err(Stop::Recovered) => return Ok(()),
+                    Err(Stop::Recovered) => {}
                     result => return result,
                 }
             }

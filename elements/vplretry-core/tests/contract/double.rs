@@ -113,6 +113,8 @@ pub(crate) struct Double {
     pub(crate) params: VecDeque<i32>,
     pub(crate) refill_errors: VecDeque<Option<&'static str>>,
     pub(crate) publish_error: Option<&'static str>,
+    /// A unit that the driver puts into the bitstream of the next new session.
+    pub(crate) replay: Option<Unit>,
 
     /// Frames the decoder holds back.
     pub(crate) delay: usize,
@@ -160,6 +162,7 @@ impl Default for Double {
             params: VecDeque::new(),
             refill_errors: VecDeque::new(),
             publish_error: None,
+            replay: None,
             delay: 0,
             bite: usize::MAX,
             latency: Duration::ZERO,
@@ -231,6 +234,12 @@ impl Double {
         self.log.push(line);
         self.ledger.count_call();
         assert!(self.log.len() < ENDLESS as usize, "the loop does not end");
+    }
+
+    /// Takes the cancel flag back; the next call has budgets of its own.
+    pub(crate) fn resume(&mut self) {
+        self.ledger.clear_cancel();
+        self.note_progress();
     }
 
     fn note_progress(&mut self) {
@@ -522,6 +531,11 @@ impl VplDecodeDriver for Double {
             }
         }
         self.bitstream = keep;
+        if let Some(unit) = self.replay.take() {
+            self.ledger.expect(unit.id);
+            let left = unit.len;
+            self.bitstream.push_back(Fed { unit, left });
+        }
         Ok(Status(status))
     }
 

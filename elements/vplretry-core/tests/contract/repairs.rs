@@ -238,6 +238,51 @@ fn pending_frames_of_a_lost_device_are_discarded_and_counted() {
 }
 
 #[test]
+fn what_a_new_session_is_fed_first_is_decoded_in_the_same_call() {
+    for drain in [false, true] {
+        // The device is lost in the wait for the only frame.
+        let mut double = Double::with_units(1).waits([Wait::Status(1), Wait::Status(-13)]);
+        double.replay = Some(Unit {
+            id: 1,
+            len: 100,
+            key: true,
+        });
+        if !drain {
+            double.waits.pop_front();
+        }
+        let mut decode = double.into_loop(Settings {
+            async_depth: 4,
+            ..settings()
+        });
+        assert_eq!(decode.feed(), Ok(End::NeedInput));
+        if drain {
+            assert_eq!(decode.stats().recoveries, 0);
+            assert_eq!(decode.drain(), Ok(End::Drained));
+            assert_eq!(decode.driver().log.last().unwrap(), "reset Drained");
+        }
+        assert_eq!(decode.stats().recoveries, 1);
+        assert_eq!(decode.driver().ledger.published(), [1]);
+    }
+}
+
+#[test]
+fn a_session_lost_in_a_drain_leaves_nothing_to_drain() {
+    let mut decode = Double::with_units(0)
+        .script([say(-13)])
+        .into_loop(settings());
+    assert_eq!(decode.drain(), Ok(End::Drained));
+    assert_eq!(decode.driver().log, ["drain -13", "recover -13"]);
+}
+
+#[test]
+fn limits_can_be_changed_between_calls() {
+    let mut decode = Double::with_units(1).then(say(2)).into_loop(settings());
+    decode.settings_mut().max_attempts = 2;
+    assert_eq!(decode.feed().unwrap_err().kind(), ErrorKind::Busy);
+    assert_eq!(decode.stats().attempts, 2);
+}
+
+#[test]
 fn a_failed_reset_makes_a_new_session() {
     let mut double = Double::with_units(1);
     double.resets = [-1].into();
