@@ -101,6 +101,15 @@ pub enum DerivationError {
         /// The frame.
         frame: u64,
     },
+    /// [`Derivation::push`] while later scores wait for this one, so that more frames become final
+    /// than [`Finals`] holds.
+    #[error("frame {frame} closes a gap before frame {waiting}: insert it instead")]
+    Waiting {
+        /// The frame.
+        frame: u64,
+        /// The first score that waits.
+        waiting: u64,
+    },
 }
 
 /// The derivation of one stream. Its state is constant in size while scores arrive in order; scores
@@ -150,6 +159,10 @@ impl Derivation {
     /// # Errors
     /// [`DerivationError`]; the state does not change.
     pub fn push(&mut self, weighted: f64) -> Result<Finals, DerivationError> {
+        if let Some((&waiting, _)) = self.early.first_key_value() {
+            let frame = self.known;
+            return Err(DerivationError::Waiting { frame, waiting });
+        }
         let mut finals = Finals::default();
         self.insert(self.known, weighted, |score| finals.push(score))?;
         Ok(finals)

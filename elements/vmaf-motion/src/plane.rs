@@ -166,6 +166,16 @@ impl<'a> Plane<'a> {
         self.geometry
     }
 
+    /// The memory, from the first sample on.
+    pub(crate) fn data(&self) -> &'a [u8] {
+        self.data
+    }
+
+    /// Bytes from row to row.
+    pub(crate) fn stride(&self) -> usize {
+        self.stride
+    }
+
     /// The bytes of row `y`, without padding.
     ///
     /// # Panics

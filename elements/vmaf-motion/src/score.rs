@@ -8,14 +8,15 @@ pub fn cmin(a: f64, b: f64) -> f64 {
     if a < b { a } else { b }
 }
 
-/// Motion of an integer SAD: per sample, weighted, capped. The order of the operations is part of
-/// the result (libvmaf 3.2, `integer_motion.c`).
+/// Motion of an integer SAD: per sample, weighted, not capped yet. The order of the operations is
+/// part of the result (libvmaf 3.2, `integer_motion.c`).
 ///
-/// `sad` is in 1/256 of an 8-bit code value, whatever the depth; the result lies in 0 to `max_val`.
+/// `sad` is in 1/256 of an 8-bit code value, whatever the depth; so is the result in whole ones.
 #[inline]
-pub fn motion_score(sad: u64, width: usize, height: usize, fps_weight: f64, max_val: f64) -> f64 {
-    let pixels = (width as u32).wrapping_mul(height as u32);
-    cmin(sad as f64 / 256.0 / f64::from(pixels) * fps_weight, max_val)
+pub fn weighted_score(sad: u64, width: usize, height: usize, fps_weight: f64) -> f64 {
+    // Both sides are at most 65535, so the product is exact.
+    let pixels = (width as u64 * height as u64) as f64;
+    sad as f64 / 256.0 / pixels * fps_weight
 }
 
 #[cfg(test)]
@@ -31,10 +32,10 @@ mod tests {
 
     #[test]
     fn worked_examples() {
-        assert_eq!(motion_score(11_520, 3, 3, 1.0, 1e4), 5.0);
-        assert_eq!(motion_score(587_520, 3, 3, 1.0, 1e4), 255.0);
-        assert_eq!(motion_score(5_672, 3, 3, 1.0, 1e4), 2.4618055555555554);
-        assert_eq!(motion_score(119_407, 4, 3, 1.0, 1e4), 38.869466145833336);
-        assert_eq!(motion_score(587_520, 3, 3, 2.0, 18.0), 18.0);
+        assert_eq!(weighted_score(11_520, 3, 3, 1.0), 5.0);
+        assert_eq!(weighted_score(587_520, 3, 3, 1.0), 255.0);
+        assert_eq!(weighted_score(5_672, 3, 3, 1.0), 2.4618055555555554);
+        assert_eq!(weighted_score(119_407, 4, 3, 1.0), 38.869466145833336);
+        assert_eq!(weighted_score(587_520, 3, 3, 2.0), 510.0);
     }
 }
