@@ -102,7 +102,7 @@ impl<D: VplDecodeDriver> FrameLoop<D> {
             Action::Reset if repairs.reset.take() => {
                 self.reset_aborted().map(|()| self.more(input))
             }
-            Action::Grow if repairs.grow.take() && self.driver.grow() => Ok(Step::Again),
+            Action::Grow if repairs.grow.take() && self.driver.grow() => Ok(self.more(input)),
             Action::Reset | Action::Grow => Err(self.damaged(status, Damage::Unit)),
             Action::Reinit(otherwise) => {
                 if repairs.reinit.take() {

@@ -98,6 +98,17 @@ fn a_drain_that_was_cancelled_is_completed_before_the_next_input() {
 }
 
 #[test]
+fn nothing_is_fed_again_where_nothing_is_left() {
+    let mut double = Double::with_units(1).script([Say::Eat(2)]);
+    double.cancel_on = Some("pause");
+    let mut decode = double.into_loop(Settings::default());
+    assert_eq!(decode.feed(), Ok(End::Cancelled));
+    decode.driver_mut().resume();
+    assert_eq!(decode.feed(), Ok(End::NeedInput));
+    assert_eq!(decode.stats().attempts, 1);
+}
+
+#[test]
 fn changed_parameters_are_read_after_a_cancelled_call_too() {
     for answer in [frame(3), token(3)] {
         let mut double = Double::with_units(1).script([answer]);

@@ -2,8 +2,8 @@
 
 //! A driver double: a small decoder model on a virtual clock that can be scripted call by call.
 //! It panics where the loop breaks a rule: a surface released twice or published without its wait
-//! being over, frames out of order, an access unit accounted for twice, input after a drain without
-//! a reset, a surface of a lost session that is still used, calls without end.
+//! being over, frames out of order, an access unit accounted for twice, an empty bitstream fed, input
+//! after a drain without a reset, a surface of a lost session that is still used, calls without end.
 
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
@@ -137,6 +137,8 @@ pub(crate) struct Double {
     pub(crate) events: Vec<(Duration, Event)>,
     pub(crate) pauses: Vec<Duration>,
 
+    /// The last answer was that of a busy or starved device.
+    was_busy: bool,
     drained: bool,
     dead: bool,
     last_published: Option<u32>,
@@ -178,6 +180,7 @@ impl Default for Double {
             log: Vec::new(),
             events: Vec::new(),
             pauses: Vec::new(),
+            was_busy: false,
             drained: false,
             dead: false,
             last_published: None,
@@ -234,6 +237,12 @@ impl Double {
         self.log.push(line);
         self.ledger.count_call();
         assert!(self.log.len() < ENDLESS as usize, "the loop does not end");
+    }
+
+    /// Takes the cancel flag back; the next call has budgets of its own.
+    pub(crate) fn resume(&mut self) {
+        self.ledger.clear_cancel();
+        self.note_progress();
     }
 
     fn note_progress(&mut self) {
@@ -403,6 +412,10 @@ impl VplDecodeDriver for Double {
             input == Input::Drain || !self.drained,
             "fed after a drain without a reset"
         );
+        assert!(
+            input == Input::Drain || self.buffered() > 0 || self.was_busy,
+            "an empty bitstream was fed"
+        );
         let decoded = match self.script.pop_front().unwrap_or(self.then) {
             _ if self.dead => self.answer(-13, None, false),
             Say::Natural => self.natural(input),
@@ -434,6 +447,7 @@ impl VplDecodeDriver for Double {
                 self.answer(status, surface, sync)
             }
         };
+        self.was_busy = matches!(decoded.status.0, 1 | 2 | 8 | 9 | 13 | -11 | -10_000);
         let kind = match input {
             Input::Bitstream => "decode",
             Input::Drain => "drain",

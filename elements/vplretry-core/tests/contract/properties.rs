@@ -218,7 +218,7 @@ fn check_books(decode: FrameLoop<Double>, failed: bool) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.max(3000), ..ProptestConfig::default() })]
 
     #[test]
     fn every_unit_has_one_fate(case in case()) {
@@ -243,7 +243,7 @@ proptest! {
             decode.driver_mut().hand_over(Unit { id: id as u32, len, key });
             match feed(&mut decode) {
                 Ok(End::Cancelled) => {
-                    decode.driver().ledger.clear_cancel();
+                    decode.driver_mut().resume();
                     if !resume {
                         failed = decode.flush().is_err();
                         prop_assert_eq!(decode.driver().ledger.live(), 0);
@@ -261,7 +261,7 @@ proptest! {
                 break;
             }
         }
-        decode.driver().ledger.clear_cancel();
+        decode.driver_mut().resume();
         if !failed {
             failed = feed(&mut decode).and_then(|_| decode.drain()).is_err();
         }
@@ -275,7 +275,7 @@ proptest! {
         if !failed {
             decode.driver().ledger.cancel_after(calls);
             let cancelled = decode.drain();
-            decode.driver().ledger.clear_cancel();
+            decode.driver_mut().resume();
             failed = match cancelled {
                 Ok(End::Cancelled) => decode.drain().is_err(),
                 Ok(_) => false,

@@ -401,6 +401,13 @@ fn an_empty_bitstream_is_not_fed() {
         decode.driver().log,
         ["decode 5", "decode 2", "pause 1000 us", "decode -10"]
     );
+    // Nor after a repair that leaves nothing to feed: the double would panic.
+    for answer in [-5, -12, -14, -13] {
+        let mut double = Double::with_units(1).script([Say::Eat(answer)]);
+        double.can_grow = true;
+        let mut decode = double.into_loop(settings());
+        assert_eq!(decode.feed(), Ok(End::NeedInput), "status {answer}");
+    }
 }
 
 #[test]
