@@ -7,7 +7,7 @@ mod reference;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use std::time::Duration;
 
@@ -147,52 +147,130 @@ fn stalled_feeder(distance: Distance, late: u64) {
     });
 }
 
-/// The same seen by a reader that waits instead of a handler.
-#[test]
-fn a_waiting_reader_is_woken_by_the_worker() {
+type Handler = fn(&Event);
+type Shared = Arc<LiveScorer<Handler>>;
+
+/// Many times: one thread waits, then another acts. Gives what the waits answered. A wait that is
+/// not woken would last an hour; it is given up after a minute.
+fn woken<T: Send + 'static>(
+    make: fn() -> Shared,
+    wait: fn(&Shared) -> T,
+    act: fn(&Shared),
+) -> Vec<T> {
+    let trial = |_| {
+        let scorer = make();
+        let (answer_in, answer) = channel();
+        let (started_in, started) = channel();
+        let waiting = Arc::clone(&scorer);
+        thread::spawn(move || {
+            started_in.send(()).expect("the test listens");
+            // After a failure nobody listens any more.
+            let _ = answer_in.send(wait(&waiting));
+        });
+        started.recv().expect("the thread runs");
+        (0..50).for_each(|_| thread::yield_now());
+        act(&scorer);
+        answer.recv_timeout(LONG).expect("the wait is woken")
+    };
+    (0..100).map(trial).collect()
+}
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// Frames 0 to 6 are fed, the score of frame 6 is missing, window [2, 5] has id 0.
+fn last_score_missing() -> Shared {
     let film = film(7, Distance::One);
-    let scorer = live(Distance::One, |_| {});
-    let id = scorer.submit(2, 5).expect("room");
+    let scorer: Shared = Arc::new(live(Distance::One, |_| {}));
+    assert_eq!(scorer.submit(2, 5), Ok(WindowId(0)));
     for frame in 0..7 {
         scorer.feed(None).expect("not ended");
         if frame != 6 {
             scorer.score(frame, film[frame as usize]).expect("fed");
         }
     }
-    assert_eq!(scorer.wait(id, NO_TIME), Poll::Pending);
+    assert_eq!(scorer.wait(WindowId(0), NO_TIME), Poll::Pending);
     assert_eq!(scorer.wait_frame(5, NO_TIME), FrameScore::Pending);
-    thread::scope(|scope| {
-        let window = scope.spawn(|| scorer.wait(id, LONG));
-        let frame = scope.spawn(|| scorer.wait_frame(5, LONG));
-        scope.spawn(|| scorer.score(6, film[6]).expect("fed"));
-        let result = done(window.join().expect("no panic"));
-        assert_eq!(result.outcome, Ok(pooled(&film, Distance::One, 2, 5)));
-        let FrameScore::Final(score) = frame.join().expect("no panic") else {
-            panic!("a read of a fed frame waits for its worker");
+    scorer
+}
+
+fn last_score(scorer: &Shared) {
+    let score = film(7, Distance::One)[6];
+    scorer.score(6, score).expect("fed");
+}
+
+#[test]
+fn a_waiting_reader_is_woken_by_the_worker() {
+    let film = film(7, Distance::One);
+    let expected = pooled(&film, Distance::One, 2, 5);
+    for poll in woken(
+        last_score_missing,
+        |s| s.wait(WindowId(0), HOUR),
+        last_score,
+    ) {
+        assert_eq!(done(poll).outcome, Ok(expected));
+    }
+    assert_eq!(last_score_missing().wait(WindowId(99), HOUR), Poll::Unknown);
+}
+
+/// The fault found beside the seed: a read of a frame that a worker still held was refused.
+#[test]
+fn a_read_of_a_fed_frame_waits_for_its_worker() {
+    let film = film(7, Distance::One);
+    let expected = flushed_integer(&film, &rules(Distance::One))[5];
+    for score in woken(last_score_missing, |s| s.wait_frame(5, HOUR), last_score) {
+        let FrameScore::Final(score) = score else {
+            panic!("{score:?}");
         };
-        assert_eq!(
-            Scores::from(score),
-            flushed_integer(&film, &rules(Distance::One))[5]
-        );
-    });
-    assert_eq!(scorer.wait(WindowId(99), LONG), Poll::Unknown);
+        assert_eq!(Scores::from(score), expected);
+    }
+    let scorer = last_score_missing();
+    last_score(&scorer);
     assert_eq!(scorer.frame_score(6), FrameScore::Pending);
     let not_fed = FrameScore::Failed(Failure::NotFed { fed: 7 });
-    assert_eq!(scorer.wait_frame(7, LONG), not_fed);
+    assert_eq!(scorer.wait_frame(7, HOUR), not_fed);
 }
 
 #[test]
 fn cancelling_wakes_who_waits() {
-    let scorer = live(Distance::One, |event| {
-        panic!("{event:?} of a cancelled window")
-    });
-    let id = scorer.submit(0, 0).expect("room");
-    thread::scope(|scope| {
-        let waiting = scope.spawn(|| scorer.wait(id, LONG));
-        assert!(scorer.cancel(id));
-        assert_eq!(waiting.join().expect("no panic"), Poll::Unknown);
-    });
-    assert!(!scorer.cancel(id));
+    fn make() -> Shared {
+        let scorer: Shared = Arc::new(live(Distance::One, |event| {
+            panic!("{event:?} of a cancelled window")
+        }));
+        assert_eq!(scorer.submit(0, 0), Ok(WindowId(0)));
+        scorer
+    }
+    let wait = |s: &Shared| s.wait(WindowId(0), HOUR);
+    for poll in woken(make, wait, |s| assert!(s.cancel(WindowId(0)))) {
+        assert_eq!(poll, Poll::Unknown);
+    }
+    let scorer = make();
+    assert!(scorer.cancel(WindowId(0)));
+    assert!(!scorer.cancel(WindowId(0)));
+}
+
+#[test]
+fn a_flush_waits_for_the_workers() {
+    for flushed in woken(last_score_missing, |s| s.flush(HOUR), last_score) {
+        assert_eq!(flushed, Ok(()));
+    }
+}
+
+#[test]
+fn the_end_wakes_who_waits() {
+    fn make() -> Shared {
+        let scorer = last_score_missing();
+        last_score(&scorer);
+        assert_eq!(scorer.submit(3, 9), Ok(WindowId(1)));
+        scorer
+    }
+    let wait = |s: &Shared| s.wait(WindowId(1), HOUR);
+    for poll in woken(make, wait, |s| assert_eq!(s.flush(NO_TIME), Ok(()))) {
+        let result = done(poll);
+        assert_eq!((result.n_frames, result.partial), (4, true));
+    }
+    for poll in woken(make, wait, |s| s.abandon()) {
+        assert_eq!(done(poll).outcome, Err(Failure::Ended));
+    }
 }
 
 /// Workers, a producer and two threads that ask for windows, all at once: each frame and each
@@ -319,19 +397,6 @@ fn a_retried_flush_emits_nothing() {
 }
 
 #[test]
-fn a_flush_waits_for_the_workers() {
-    let scorer = live(Distance::One, |_| {});
-    let id = scorer.submit(0, 9).expect("room");
-    scorer.feed(None).expect("not ended");
-    thread::scope(|scope| {
-        let flush = scope.spawn(|| scorer.flush(LONG));
-        scope.spawn(|| scorer.score(0, 0.0).expect("fed"));
-        assert_eq!(flush.join().expect("no panic"), Ok(()));
-    });
-    assert_eq!(done(scorer.poll(id)).n_frames, 1);
-}
-
-#[test]
 fn an_abandoned_session_fails_what_is_open() {
     let seen = Mutex::new(Vec::new());
     let scorer = live(Distance::One, |event| {
@@ -341,12 +406,8 @@ fn an_abandoned_session_fails_what_is_open() {
     scorer.feed(None).expect("not ended");
     scorer.score(0, 0.0).expect("fed");
     let id = scorer.submit(0, 1).expect("room");
-    thread::scope(|scope| {
-        let waiting = scope.spawn(|| scorer.wait(id, LONG));
-        scorer.abandon();
-        let result = done(waiting.join().expect("no panic"));
-        assert_eq!(result.outcome, Err(Failure::Ended));
-    });
+    scorer.abandon();
+    assert_eq!(done(scorer.poll(id)).outcome, Err(Failure::Ended));
     assert_eq!(seen.lock().expect("no panic").len(), 1);
     let ended = DerivationError::Ended { frame: 1 };
     assert_eq!(scorer.score(1, 1.0), Err(LiveError::Score(ended)));
@@ -380,7 +441,6 @@ fn bad_calls_change_nothing() {
 /// The handler may call anything; what that causes is handed over after it, not inside it.
 #[test]
 fn a_handler_may_call_back() {
-    type Handler = fn(&Event);
     static SCORER: OnceLock<LiveScorer<Handler>> = OnceLock::new();
     static IDS: Mutex<Vec<(WindowId, bool)>> = Mutex::new(Vec::new());
     fn handler(event: &Event) {
