@@ -3,7 +3,7 @@
 #
 # Scores a video with vmafxmotion, from nothing: see usage below.
 set -euo pipefail
-# shellcheck source=lib/setup.sh
+# shellcheck source=SCRIPTDIR/lib/setup.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib/setup.sh"
 
 usage() {
@@ -22,7 +22,8 @@ the plugin is built. The scores go to scores/NAME.ndjson in the current folder, 
   VMAFX_PROFILE=debug   build without optimisation
   VMAFX_NO_APT=1        do not look at Debian's packages
 
-Exit status: 0 done, 1 FILE cannot be scored, 2 wrong usage, 3 something is missing on this machine.
+Exit status: 0 done, 1 FILE cannot be scored, 2 wrong usage, 3 something is missing on this machine,
+130 interrupted (with the scores until then).
 END
 }
 
@@ -68,21 +69,27 @@ scores_dir=${VMAFX_SCORES_DIR:-scores}
 mkdir -p -- "$scores_dir" || fail 1 "cannot make the folder $scores_dir for the scores"
 scores_dir=$(cd -- "$scores_dir" && pwd)
 
-need_packages "${packages_build[@]}" "${packages_run[@]}"
+need_packages build run
 need_rust
 choose_profile release
 build -p gst-plugin-vmafxmotion -p score-file -p vmafx-scores
 stage vmafxmotion
 use_stage
 
+framerate=()
 if [[ -z $file ]]; then
     file=$(test_streams)/src/codec/h264/test_data/test-25fps.h264
+    # The stream does not say so itself.
+    framerate=(--framerate=25)
 fi
 scores=$scores_dir/${file##*/}.ndjson
 say "scoring $file"
 status=0
-"$profile_dir/score-file" --output="$scores" -- "$file" || status=$?
-((status == 0 || status == 130)) || exit "$status"
+"$profile_dir/score-file" "${framerate[@]}" --output="$scores" -- "$file" || status=$?
+if ((status != 0 && status != 130)); then
+    [[ -s $scores ]] || rm -f -- "$scores"
+    exit "$status"
+fi
 "$profile_dir/vmafx-scores" table "$scores"
 printf '\nscores: %s\n' "$scores"
 exit "$status"

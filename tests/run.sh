@@ -4,12 +4,12 @@
 # Builds and stages the plugins, then runs every test of the workspace. Arguments go to `cargo test`
 # in place of --workspace: tests/run.sh -p e2e --test quickstart
 set -euo pipefail
-# shellcheck source=../pipelines/lib/setup.sh
+# shellcheck source=SCRIPTDIR/../pipelines/lib/setup.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../pipelines/lib/setup.sh"
 
 (($# > 0)) || set -- --workspace
 
-need_packages "${packages_build[@]}" "${packages_run[@]}" "${packages_test[@]}"
+need_packages build run test
 need_rust
 choose_profile debug
 

@@ -13,11 +13,14 @@
 unset CDPATH
 vmafx_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 
-packages_build=(gcc libc6-dev pkg-config libgstreamer1.0-dev libgstreamer-plugins-base1.0-dev)
-packages_run=(gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good
-    gstreamer1.0-plugins-bad gstreamer1.0-libav)
-# x264enc; the Python reader.
-packages_test=(gstreamer1.0-plugins-ugly python3-gst-1.0 gir1.2-gst-plugins-base-1.0)
+# Debian's packages by what they are for.
+declare -rA packages=(
+    [build]='gcc libc6-dev pkg-config libgstreamer1.0-dev libgstreamer-plugins-base1.0-dev'
+    [run]='gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good
+        gstreamer1.0-plugins-bad gstreamer1.0-libav'
+    # x264enc; the Python reader; NVIDIA's headers.
+    [test]='gstreamer1.0-plugins-ugly python3-gst-1.0 gir1.2-gst-plugins-base-1.0 libffmpeg-nvenc-dev'
+)
 
 say() {
     printf '%s: %s\n' "${0##*/}" "$*" >&2
@@ -45,15 +48,20 @@ missing_packages() {
     done
 }
 
-# need_packages PACKAGE...: installs what is missing as root; else says how and stops.
+# need_packages PURPOSE...: installs what is missing for build, run or test as root; else says how and stops.
 need_packages() {
-    local -a missing apt install
+    local purpose
+    local -a wanted=() missing apt install
     [[ -z ${VMAFX_NO_APT:-} ]] || return 0
+    for purpose in "$@"; do
+        read -r -d '' -a missing <<<"${packages[$purpose]}" || true
+        wanted+=("${missing[@]}")
+    done
     if ! command -v dpkg-query >/dev/null; then
-        say "this is no Debian; assuming that these packages' equivalents are installed: $*"
+        say "this is no Debian; what these packages hold must be there: ${wanted[*]}"
         return 0
     fi
-    mapfile -t missing < <(missing_packages "$@")
+    mapfile -t missing < <(missing_packages "${wanted[@]}")
     ((${#missing[@]} > 0)) || return 0
     apt=(apt-get -o DPkg::Lock::Timeout=300)
     install=("${apt[@]}" install -y --no-install-recommends "${missing[@]}")
@@ -81,13 +89,13 @@ need_rust() {
 
 # choose_profile DEFAULT: sets profile, profile_dir and stage_dir, and cargo_profile for cargo's command line.
 choose_profile() {
+    local target_dir
     profile=${VMAFX_PROFILE:-$1}
     case $profile in
         release) cargo_profile=(--release) ;;
         debug) cargo_profile=() ;;
         *) fail 2 "VMAFX_PROFILE is '$profile', but must be release or debug" ;;
     esac
-    local target_dir
     target_dir=$(in_root cargo metadata --no-deps --format-version 1 |
         sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p')
     [[ -n $target_dir ]] || fail 3 "cargo metadata does not name the target directory"

@@ -60,6 +60,29 @@ pub struct Header {
     pub depth: u32,
     /// Number of the session.
     pub session: u64,
+    /// How the stream lies in its film and is cut into windows.
+    #[serde(default, flatten)]
+    pub cutting: Cutting,
+}
+
+/// Which frames of a film were scored, and the windows they are pooled in.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct Cutting {
+    /// Index of the first reported frame.
+    pub first_frame: u64,
+    /// Frames before it that only fed it.
+    pub preroll_frames: u64,
+    /// Frames after the last reported one that only fed it.
+    pub postroll_frames: u64,
+    /// Length of a window in seconds; 0 for none.
+    pub n_stats: f64,
+    /// Length of a window in frames; 0 for none.
+    pub n_stats_frames: u64,
+    /// Windows and summary pool the frames whose index is a multiple of this; 0 stands for 1.
+    pub n_subsample: u64,
+    /// The methods of windows.
+    pub pool: Vec<String>,
 }
 
 impl Header {
@@ -90,8 +113,11 @@ pub struct Frame {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Window {
-    /// Number of the window in its session, from 0.
+    /// Number of the window in its session, from 0; the id of one that was asked for.
     pub window: u64,
+    /// It was asked for; else the stream was cut into it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub submitted: bool,
     /// First frame.
     pub first: u64,
     /// Last frame, included.
@@ -109,9 +135,16 @@ pub struct Window {
     /// The stream ended inside the window.
     #[serde(default)]
     pub partial: bool,
+    /// Why there are no values: `range`, `not-found` or `ended`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     /// `FEATURE.METHOD`, such as `motion2.mean`, to its value.
     #[serde(flatten)]
     pub values: BTreeMap<String, Value>,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// Counts and pooled scores of a whole session.

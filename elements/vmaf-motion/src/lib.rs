@@ -15,8 +15,11 @@
 //! | [`stream`] | all of it together: a picture in, the scores that became final out |
 //! | [`pool`] | one number from the scores of many frames |
 //! | [`summary`] | the scores of a whole session in constant memory |
+//! | [`windows`] | pooled scores over a range of frames as soon as they are final |
 //! | [`clock`] | cuts a stream into windows by time or by count |
 //! | [`chunks`] | a film scored in chunks equals the film scored whole |
+//! | [`session`] | reports, summary and windows of one stream, in one order |
+//! | [`live`] | the same with scores that come from any thread, in any order |
 //!
 //! This crate knows nothing of GStreamer, files or clocks.
 
@@ -24,13 +27,16 @@ pub mod chunks;
 pub mod clock;
 pub mod derive;
 pub mod float;
+pub mod live;
 pub mod options;
 pub mod plane;
 pub mod pool;
 pub mod sad;
 pub mod score;
+pub mod session;
 pub mod stream;
 pub mod summary;
+pub mod windows;
 
 pub use derive::{Derivation, FinalScore, Finals};
 pub use options::{Extractor, MotionOptions, OptionError};

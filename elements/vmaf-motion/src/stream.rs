@@ -5,6 +5,7 @@
 use thiserror::Error;
 
 use crate::derive::{Derivation, Finals, Rules};
+use crate::float::{Component, FloatError, FloatMotion, FloatParams};
 use crate::options::{Extractor, MotionOptions, OptionError};
 use crate::plane::{Geometry, Plane, PlaneError};
 use crate::sad::{Distance, MotionSad};
@@ -30,9 +31,9 @@ pub enum StreamError {
     /// The picture does not fit.
     #[error(transparent)]
     Plane(#[from] PlaneError),
-    /// The extractor is not built in.
-    #[error("extractor `{0}` is not available in this version")]
-    Extractor(Extractor),
+    /// `float_motion` is not defined for this.
+    #[error(transparent)]
+    Float(#[from] FloatError),
     /// The stream was flushed.
     #[error("the stream has ended")]
     Ended,
@@ -60,21 +61,39 @@ pub enum StreamError {
 pub struct MotionStream {
     options: MotionOptions,
     geometry: Geometry,
-    sad: MotionSad,
+    pixels: Pixels,
     derivation: Derivation,
     flushed: bool,
 }
 
+/// What is kept of the earlier pictures.
+#[derive(Debug)]
+enum Pixels {
+    Integer(MotionSad),
+    Float(Box<FloatMotion>),
+}
+
 impl MotionStream {
-    /// A stream of no pictures.
+    /// A stream of no pictures that have no chroma planes, or none that count.
     ///
     /// # Errors
-    /// [`StreamError::Option`] when an option is out of its range or not of the extractor.
+    /// [`StreamError::Option`] when an option is out of its range or not of the extractor,
+    /// [`StreamError::Float`] when `float_motion` is not defined for the geometry.
     pub fn new(options: &MotionOptions, geometry: Geometry) -> Result<Self, StreamError> {
+        Self::with_chroma(options, geometry, None)
+    }
+
+    /// The same where each picture has two chroma planes of that geometry. They count only with
+    /// [`MotionOptions::add_uv`].
+    ///
+    /// # Errors
+    /// Those of [`MotionStream::new`].
+    pub fn with_chroma(
+        options: &MotionOptions,
+        geometry: Geometry,
+        chroma: Option<Geometry>,
+    ) -> Result<Self, StreamError> {
         options.validate()?;
-        if options.extractor == Extractor::Float {
-            return Err(StreamError::Extractor(Extractor::Float));
-        }
         let distance = if options.five_frame_window {
             Distance::Two
         } else {
@@ -83,7 +102,17 @@ impl MotionStream {
         Ok(Self {
             options: options.clone(),
             geometry,
-            sad: MotionSad::new(geometry, distance),
+            pixels: match options.extractor {
+                Extractor::Integer => Pixels::Integer(MotionSad::new(geometry, distance)),
+                Extractor::Float => {
+                    let params = FloatParams {
+                        filter_size: options.filter_size,
+                        add_scale1: options.add_scale1,
+                        add_uv: options.add_uv,
+                    };
+                    Pixels::Float(Box::new(FloatMotion::new(params, geometry, chroma)?))
+                }
+            },
             derivation: Derivation::new(Rules {
                 distance,
                 blend_factor: options.blend_factor,
@@ -101,6 +130,11 @@ impl MotionStream {
         self.geometry
     }
 
+    /// Whether [`MotionStream::push_with_chroma`] is the one to call.
+    pub fn needs_chroma(&self) -> bool {
+        matches!(&self.pixels, Pixels::Float(float) if float.needs_chroma())
+    }
+
     /// Pictures taken so far; also the index of the next one.
     pub fn frames(&self) -> u64 {
         self.derivation.known()
@@ -112,17 +146,43 @@ impl MotionStream {
     /// [`StreamError::Plane`] when it is of another geometry, [`StreamError::Ended`] after a flush;
     /// the stream does not change.
     pub fn push(&mut self, luma: &Plane<'_>) -> Result<Step, StreamError> {
+        self.step(luma, None)
+    }
+
+    /// Takes the next picture's luma and chroma planes.
+    ///
+    /// # Errors
+    /// Those of [`MotionStream::push`].
+    pub fn push_with_chroma(
+        &mut self,
+        luma: &Plane<'_>,
+        chroma: [Component<'_>; 2],
+    ) -> Result<Step, StreamError> {
+        self.step(luma, Some(chroma))
+    }
+
+    fn step(
+        &mut self,
+        luma: &Plane<'_>,
+        chroma: Option<[Component<'_>; 2]>,
+    ) -> Result<Step, StreamError> {
         if self.flushed {
             return Err(StreamError::Ended);
         }
-        let sad = self.sad.push(luma)?;
-        let weighted = match sad {
-            Some(sad) if !self.options.force_zero => {
+        let weight = self.options.fps_weight;
+        let weighted = match &mut self.pixels {
+            Pixels::Integer(sad) => sad.push(luma)?.map(|sad| {
                 let (width, height) = (self.geometry.width(), self.geometry.height());
-                weighted_score(sad, width, height, self.options.fps_weight)
+                weighted_score(sad, width, height, weight)
+            }),
+            Pixels::Float(float) => {
+                let chroma = chroma.filter(|_| float.needs_chroma());
+                float
+                    .push(&Component::from(*luma), chroma)?
+                    .map(|score| score * weight)
             }
-            _ => 0.0,
         };
+        let weighted = weighted.filter(|_| !self.options.force_zero).unwrap_or(0.0);
         let frame = self.derivation.known();
         let finals = self
             .derivation

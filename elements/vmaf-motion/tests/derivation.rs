@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: MPL-2.0
 
-//! The derivation frame by frame against libvmaf's derivation at the flush, written here a second
-//! time as libvmaf has it: one loop over a finished stream.
+//! The derivation frame by frame against libvmaf's derivation at the flush, written a second time
+//! (`reference`) as libvmaf has it: one loop over a finished stream.
+
+mod reference;
 
 use proptest::prelude::*;
 use vmaf_motion::derive::{Derivation, DerivationError, FinalScore, Rules};
 use vmaf_motion::sad::Distance;
+
+use reference::{flushed_integer, smaller, unscored_head};
 
 const DEFAULTS: Rules = Rules {
     distance: Distance::One,
@@ -15,45 +19,6 @@ const DEFAULTS: Rules = Rules {
     moving_average: false,
     blend_uncapped: false,
 };
-
-fn smaller(a: f64, b: f64) -> f64 {
-    if a < b { a } else { b }
-}
-
-/// `motion`, `motion2`, `motion3` of a whole stream of `motion` (integer), at the flush.
-fn flushed_integer(weighted: &[f64], rules: &Rules) -> Vec<[f64; 3]> {
-    let m = rules.distance as usize;
-    let n = weighted.len();
-    let (f, o, cap) = (rules.blend_factor, rules.blend_offset, rules.max_val);
-    let s: Vec<f64> = weighted.iter().map(|w| smaller(*w, cap)).collect();
-    let processed = |v: f64| smaller(v * f + (1.0 - f) * smaller(o, v), cap);
-    let stamp = if n > m { processed(s[m]) } else { 0.0 };
-    let mut previous = 0.0;
-    let mut out = Vec::new();
-    for i in 0..n {
-        if i < m {
-            out.push([0.0, 0.0, stamp]);
-            previous = stamp;
-            continue;
-        }
-        let v = if i == n - 1 {
-            s[i]
-        } else if i - (m - 1) >= m {
-            smaller(s[i - (m - 1)], s[i + 1])
-        } else {
-            s[i + 1]
-        };
-        let p = processed(v);
-        let motion3 = if rules.moving_average {
-            (p + previous) / 2.0
-        } else {
-            p
-        };
-        out.push([s[i], v, motion3]);
-        previous = p;
-    }
-    out
-}
 
 /// The same for `float_motion`, whose cap comes after the smaller of two and after the blend.
 fn flushed_float(raw: &[f64], weight: f64, rules: &Rules) -> Vec<[f64; 3]> {
@@ -91,15 +56,6 @@ fn values(scores: &[FinalScore]) -> Vec<[f64; 3]> {
         .iter()
         .map(|s| [s.motion, s.motion2, s.motion3])
         .collect()
-}
-
-/// Frames below the first scored one have no score: the caller passes 0.
-fn unscored_head(mut weighted: Vec<f64>, rules: &Rules) -> Vec<f64> {
-    weighted
-        .iter_mut()
-        .take(rules.distance as usize)
-        .for_each(|s| *s = 0.0);
-    weighted
 }
 
 /// In order, with the flush: all scores of the stream.

@@ -6,12 +6,21 @@ mod common;
 
 use common::clips::{Clip, goldens};
 use serde_json::Value;
+use vmaf_motion::float::Component;
 use vmaf_motion::options::feature_names;
-use vmaf_motion::{FinalScore, Geometry, MotionOptions, MotionStream, Plane, SampleFormat};
+use vmaf_motion::{
+    Extractor, FinalScore, Geometry, MotionOptions, MotionStream, Plane, SampleFormat,
+};
 
 /// The options of a golden run, set as a user would: by name and text.
 fn options(run: &Value) -> MotionOptions {
-    let mut options = MotionOptions::default();
+    let mut options = MotionOptions {
+        extractor: match run["extractor"].as_str() {
+            Some("float_motion") => Extractor::Float,
+            _ => Extractor::Integer,
+        },
+        ..MotionOptions::default()
+    };
     for (name, value) in run["options"].as_object().expect("options") {
         let set = options.set(name, &value.to_string());
         set.unwrap_or_else(|error| panic!("{}: {error}", run["set"]));
@@ -109,6 +118,83 @@ fn integer_goldens() {
     println!("{runs} runs, {values} values");
     assert!(
         runs >= 254 && values >= 5_749,
+        "only {runs} runs with {values} values were found"
+    );
+}
+
+#[test]
+fn float_goldens() {
+    let (mut runs, mut values) = (0, 0);
+    for golden in goldens() {
+        let Some(clip) = Clip::of_golden(&golden) else {
+            continue;
+        };
+        let format = SampleFormat::low(clip.depth).expect("a depth");
+        let geometry = |(w, h)| Geometry::new(w, h, format).expect("a size");
+        let luma_geometry = geometry((clip.w, clip.h));
+        let planes = clip.luma(&golden);
+        for run in golden["runs"].as_array().expect("runs") {
+            if run["extractor"] != "float_motion" {
+                continue;
+            }
+            let what = format!("{} {}", golden["id"], run["set"]);
+            let options = options(run);
+            let chroma_geometry = options.add_uv.then(|| geometry(clip.plane_size(1)));
+            let stream = MotionStream::with_chroma(&options, luma_geometry, chroma_geometry);
+            let mut stream = stream.expect("a stream");
+            let mut scores: Vec<FinalScore> = Vec::new();
+            for (frame, luma) in (0..).zip(&planes) {
+                let luma =
+                    Plane::new(luma, luma_geometry.row_bytes(), luma_geometry).expect("luma");
+                let step = match chroma_geometry {
+                    None => stream.push(&luma),
+                    Some(geometry) => {
+                        let chroma = [1, 2].map(|c| clip.plane(frame, c));
+                        let chroma = chroma.each_ref().map(|plane| {
+                            let step = geometry.format().bytes();
+                            Component::new(plane, geometry.row_bytes(), step, geometry)
+                                .expect("chroma")
+                        });
+                        stream.push_with_chroma(&luma, chroma)
+                    }
+                };
+                scores.extend(step.expect("a step").finals.iter());
+            }
+            scores.extend(stream.flush().iter());
+            runs += 1;
+            values += compare(
+                &what,
+                run,
+                "motion",
+                scores.iter().map(|score| score.motion),
+            );
+            values += compare(
+                &what,
+                run,
+                "motion2",
+                scores.iter().map(|score| score.motion2),
+            );
+            values += compare(
+                &what,
+                run,
+                "motion3",
+                scores.iter().map(|score| score.motion3),
+            );
+
+            let names = feature_names(&options);
+            for (output, name) in run["names"].as_object().expect("names") {
+                let ours = names.iter().find(|ours| ours.output == output);
+                assert_eq!(
+                    ours.map(|ours| ours.collector.as_str()),
+                    name.as_str(),
+                    "{what}"
+                );
+            }
+        }
+    }
+    println!("{runs} runs, {values} values");
+    assert!(
+        runs >= 91 && values >= 2_003,
         "only {runs} runs with {values} values were found"
     );
 }

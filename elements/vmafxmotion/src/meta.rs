@@ -88,7 +88,11 @@ impl MotionScore {
     /// # Errors
     /// When the meta is not registered.
     pub(crate) fn attach(&self, buffer: &mut gst::BufferRef) -> Result<(), glib::BoolError> {
-        if let Ok(mut meta) = CustomMeta::from_mut_buffer(buffer, META_NAME) {
+        // Asking by name allocates; most buffers have no custom meta at all.
+        let some = buffer
+            .iter_meta::<gst::Meta>()
+            .any(|meta| meta.try_as_custom_meta().is_some());
+        if some && let Ok(mut meta) = CustomMeta::from_mut_buffer(buffer, META_NAME) {
             meta.mut_structure().remove_fields([
                 "final-first",
                 "final-frame",

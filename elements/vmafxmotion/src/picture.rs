@@ -3,8 +3,9 @@
 //! The luma plane of a buffer, read where it lies.
 
 use gst::BufferRef;
-use gst_video::{VideoInfo, VideoMeta};
+use gst_video::{VIDEO_MAX_PLANES, VideoFormatInfo, VideoInfo, VideoMeta};
 use thiserror::Error;
+use vmaf_motion::float::Component;
 use vmaf_motion::{Geometry, Plane, PlaneError};
 
 use crate::formats::luma_format;
@@ -75,124 +76,109 @@ impl Layout {
         format!("{} {width}x{height}", self.info.format().to_str())
     }
 
-    /// Calls `read` with the luma plane of `buffer`. The memory is mapped in place and not touched;
-    /// only where a plane is spread over several memories or runs bottom up, it is gathered in
-    /// `staging`.
-    pub(crate) fn with_luma<T>(
+    /// Size and sample format of the chroma planes, where there are two.
+    pub(crate) fn chroma_geometry(&self) -> Option<Geometry> {
+        let format = self.info.format_info();
+        if format.n_components() < 3 || !format.is_yuv() {
+            return None;
+        }
+        let (width, height) = (self.info.comp_width(1), self.info.comp_height(1));
+        Geometry::new(width, height, self.geometry.format()).ok()
+    }
+
+    /// Calls `read` with the luma plane of `buffer` and, where `chroma` asks for them, its two
+    /// chroma planes. The memory is mapped in place and not touched; only where a plane is spread
+    /// over several memories or runs bottom up, it is gathered in `staging`.
+    pub(crate) fn with_picture<T>(
         &self,
         buffer: &BufferRef,
-        staging: &mut Vec<u8>,
-        read: impl FnOnce(&Plane<'_>) -> T,
+        chroma: bool,
+        staging: &mut Staging,
+        read: impl FnOnce(&Plane<'_>, Option<[Component<'_>; 2]>) -> T,
     ) -> Result<T, PictureError> {
-        let rows = self.luma_rows(buffer)?;
-        let contiguous = usize::try_from(rows.stride)
-            .ok()
-            .filter(|_| rows.stride > 0);
-        if let Some(stride) = contiguous {
-            let len = (self.geometry.height() - 1) * stride + self.geometry.row_bytes();
-            if let Some((memories, skip)) = buffer.find_memory(rows.start..rows.start + len)
-                && memories.len() == 1
-            {
-                let memory = buffer.peek_memory(memories.start);
-                let map = memory
-                    .map_readable()
-                    .map_err(|e| PictureError::Map(e.to_string()))?;
-                let plane = Plane::new(&map.as_slice()[skip..], stride, self.geometry)?;
-                return Ok(read(&plane));
-            }
-        }
-        self.gather(buffer, &rows, staging)?;
-        let plane = Plane::new(staging, self.geometry.row_bytes(), self.geometry)?;
-        Ok(read(&plane))
+        let rows = self.rows(buffer)?;
+        let [luma_staging, u_staging, v_staging] = staging;
+        let luma = View::of(buffer, &rows[0], luma_staging)?;
+        let luma = Plane::new(luma.data(), luma.stride, self.geometry)?;
+        let Some(geometry) = self.chroma_geometry().filter(|_| chroma) else {
+            return Ok(read(&luma, None));
+        };
+        let format = self.info.format_info();
+        let plane = |component: usize| format.plane()[component] as usize;
+        let (u, v) = (
+            View::of(buffer, &rows[plane(1)], u_staging)?,
+            View::of(buffer, &rows[plane(2)], v_staging)?,
+        );
+        let chroma = [
+            u.component(&format, 1, geometry)?,
+            v.component(&format, 2, geometry)?,
+        ];
+        Ok(read(&luma, Some(chroma)))
     }
 
-    /// Copies the rows of the luma plane, top first, without padding.
-    fn gather(
-        &self,
-        buffer: &BufferRef,
-        rows: &Rows,
-        staging: &mut Vec<u8>,
-    ) -> Result<(), PictureError> {
-        let row_bytes = self.geometry.row_bytes();
-        staging.resize(row_bytes * self.geometry.height(), 0);
-        for (y, row) in staging.chunks_exact_mut(row_bytes).enumerate() {
-            let start = rows.start as isize + y as isize * rows.stride;
-            let copied = buffer.copy_to_slice(start as usize, row);
-            copied.map_err(|_| PictureError::Map("a memory refused to be mapped".to_owned()))?;
-        }
-        Ok(())
-    }
-
-    /// Finds the luma rows and checks that the buffer holds the whole picture, all planes of it.
-    fn luma_rows(&self, buffer: &BufferRef) -> Result<Rows, PictureError> {
+    /// Finds the rows of every plane and checks that the buffer holds the whole picture.
+    fn rows(&self, buffer: &BufferRef) -> Result<[Rows; VIDEO_MAX_PLANES], PictureError> {
         let size = buffer.size();
         let truncated = |needed: usize| PictureError::Truncated {
             size,
             needed,
             picture: self.describe(),
         };
-        let Some(meta) = buffer.meta::<VideoMeta>() else {
-            if size < self.info.size() {
-                return Err(truncated(self.info.size()));
+        let mut rows = [Rows::default(); VIDEO_MAX_PLANES];
+        let meta = buffer.meta::<VideoMeta>();
+        let (offsets, strides, crop) = match &meta {
+            None if size < self.info.size() => return Err(truncated(self.info.size())),
+            None => (self.info.offset(), self.info.stride(), (0, 0)),
+            Some(meta) => {
+                let fits = meta.format() == self.info.format()
+                    && meta.width() >= self.info.width()
+                    && meta.height() >= self.info.height()
+                    && meta.n_planes() == self.info.n_planes();
+                if !fits {
+                    let (width, height) = (meta.width(), meta.height());
+                    return Err(PictureError::Meta {
+                        meta: format!("{} {width}x{height}", meta.format().to_str()),
+                        picture: self.describe(),
+                    });
+                }
+                (meta.offset(), meta.stride(), self.crop(buffer, meta))
             }
-            return Ok(Rows {
-                start: self.info.offset()[0],
-                stride: self.info.stride()[0] as isize,
-            });
         };
-        let described = || PictureError::Meta {
-            meta: format!(
-                "{} {}x{}",
-                meta.format().to_str(),
-                meta.width(),
-                meta.height()
-            ),
-            picture: self.describe(),
-        };
-        let fits = meta.format() == self.info.format()
-            && meta.width() >= self.info.width()
-            && meta.height() >= self.info.height()
-            && meta.n_planes() as usize == self.info.n_planes() as usize;
-        if !fits {
-            return Err(described());
-        }
-        let (crop_x, crop_y) = self.crop(buffer, &meta);
         let format = self.info.format_info();
-        let mut luma = None;
-        for (plane, (&offset, &stride)) in meta.offset().iter().zip(meta.stride()).enumerate() {
-            let component = format.component(plane as u32)[0];
-            let Ok(component) = usize::try_from(component) else {
-                return Err(described());
+        let planes = rows.iter_mut().zip(offsets.iter().zip(strides));
+        for (plane, (rows, (&offset, &stride))) in planes.enumerate() {
+            let Ok(component) = usize::try_from(format.component(plane as u32)[0]) else {
+                continue;
             };
-            let scale = |length: u32, sub: u32| (length as usize).div_ceil(1 << sub);
-            let (w_sub, h_sub) = (format.w_sub()[component], format.h_sub()[component]);
             let pixel = format.pixel_stride()[component] as usize;
-            let row = scale(self.info.width(), w_sub) * pixel;
-            let height = scale(self.info.height(), h_sub);
+            let len = self.info.comp_width(component as u8) as usize * pixel;
+            let count = self.info.comp_height(component as u8) as usize;
             let stride = stride as isize;
-            if stride.unsigned_abs() < row {
+            if stride.unsigned_abs() < len {
                 return Err(PlaneError::Stride {
                     stride: stride.unsigned_abs(),
-                    row,
+                    row: len,
                 }
                 .into());
             }
-            let start = offset as isize
-                + (crop_y as usize >> h_sub) as isize * stride
-                + ((crop_x as usize >> w_sub) * pixel) as isize;
-            let last = start + (height as isize - 1) * stride;
-            let (lowest, highest) = (start.min(last), start.max(last) + row as isize);
+            let (x, y) = (
+                crop.0 as usize >> format.w_sub()[component],
+                crop.1 as usize >> format.h_sub()[component],
+            );
+            let start = offset as isize + y as isize * stride + (x * pixel) as isize;
+            let last = start + (count as isize - 1) * stride;
+            let (lowest, highest) = (start.min(last), start.max(last) + len as isize);
             if lowest < 0 || highest > size as isize {
                 return Err(truncated(highest.max(0) as usize));
             }
-            if plane == 0 {
-                luma = Some(Rows {
-                    start: start as usize,
-                    stride,
-                });
-            }
+            *rows = Rows {
+                start: start as usize,
+                stride,
+                len,
+                count,
+            };
         }
-        luma.ok_or_else(described)
+        Ok(rows)
     }
 
     /// Top left corner of the picture inside a larger surface: decoders that crop by meta put the
@@ -209,10 +195,81 @@ impl Layout {
     }
 }
 
-/// The rows of a plane that lies inside its buffer: start of the top row and distance of the rows,
-/// both in bytes; the distance is negative where the picture runs bottom up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Room for the planes that cannot be read in place: luma and two chroma planes.
+pub(crate) type Staging = [Vec<u8>; 3];
+
+/// The rows of a plane that lies inside its buffer, in bytes: start of the top row, distance of the
+/// rows (negative where the picture runs bottom up), and what a row holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Rows {
     start: usize,
     stride: isize,
+    len: usize,
+    count: usize,
+}
+
+/// A plane that can be read.
+struct View<'a> {
+    memory: Memory<'a>,
+    stride: usize,
+}
+
+enum Memory<'a> {
+    /// In place, behind so many bytes.
+    Mapped(gst::MemoryMap<'a, gst::memory::Readable>, usize),
+    Gathered(&'a [u8]),
+}
+
+impl<'a> View<'a> {
+    fn of(
+        buffer: &'a BufferRef,
+        rows: &Rows,
+        staging: &'a mut Vec<u8>,
+    ) -> Result<Self, PictureError> {
+        if let Ok(stride) = usize::try_from(rows.stride) {
+            let len = rows.count.saturating_sub(1) * stride + rows.len;
+            if let Some((memories, skip)) = buffer.find_memory(rows.start..rows.start + len)
+                && memories.len() == 1
+            {
+                let map = buffer.peek_memory(memories.start).map_readable();
+                let map = map.map_err(|error| PictureError::Map(error.to_string()))?;
+                return Ok(Self {
+                    memory: Memory::Mapped(map, skip),
+                    stride,
+                });
+            }
+        }
+        staging.resize(rows.len * rows.count, 0);
+        for (y, row) in staging.chunks_exact_mut(rows.len.max(1)).enumerate() {
+            let start = rows.start as isize + y as isize * rows.stride;
+            let copied = buffer.copy_to_slice(start as usize, row);
+            copied.map_err(|_| PictureError::Map("a memory refused to be mapped".to_owned()))?;
+        }
+        Ok(Self {
+            memory: Memory::Gathered(staging),
+            stride: rows.len,
+        })
+    }
+
+    /// One component of the plane, which may share it with another.
+    fn component(
+        &self,
+        format: &VideoFormatInfo,
+        component: usize,
+        geometry: Geometry,
+    ) -> Result<Component<'_>, PlaneError> {
+        let (offset, step) = (
+            format.poffset()[component],
+            format.pixel_stride()[component],
+        );
+        let data = self.data().get(offset as usize..).unwrap_or_default();
+        Component::new(data, self.stride, step as usize, geometry)
+    }
+
+    fn data(&self) -> &[u8] {
+        match &self.memory {
+            Memory::Mapped(map, skip) => map.as_slice().get(*skip..).unwrap_or_default(),
+            Memory::Gathered(bytes) => bytes,
+        }
+    }
 }

@@ -81,8 +81,19 @@ pub(crate) enum Loss {
     Unfinished,
 }
 
+/// Says that nothing more comes, also where the writer is dropped without being closed.
+#[derive(Debug)]
+struct Closing(Arc<Counters>);
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        self.0.closing.store(true, Ordering::Release);
+    }
+}
+
 /// The hand of the streaming thread.
 pub(crate) struct ScoreWriter {
+    closing: Closing,
     jobs: SyncSender<Job>,
     /// Told by the thread when it ends. The lock only makes it shareable.
     done: Mutex<Receiver<()>>,
@@ -122,6 +133,7 @@ impl ScoreWriter {
                 .map_err(|source| OpenError::new(path, source))?
         };
         Ok(Self {
+            closing: Closing(counters.clone()),
             jobs,
             done: Mutex::new(done),
             thread,
@@ -160,6 +172,7 @@ impl ScoreWriter {
     /// thread that hangs in the file system is abandoned.
     pub(crate) fn close(self, timeout: Duration) {
         let Self {
+            closing,
             jobs,
             done,
             thread,
@@ -167,7 +180,7 @@ impl ScoreWriter {
             on_loss,
         } = self;
         let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-        counters.closing.store(true, Ordering::Release);
+        drop(closing);
         drop(jobs);
         let finished = done.recv_timeout(timeout).or_else(|_| {
             counters.give_up.store(true, Ordering::Release);

@@ -9,19 +9,12 @@ use gst::glib;
 /// Why there are no scores, or not all.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// The machine, not the file.
+    /// Something beside the file.
     #[error("{0}")]
     Setup(String),
     /// The file.
     #[error("{}: {reason}", .file.display())]
     Input { file: PathBuf, reason: String },
-    /// The pipeline, at or after its start.
-    #[error("{element}: {text} (after {frames} frames)")]
-    Pipeline {
-        element: String,
-        text: String,
-        frames: u64,
-    },
 }
 
 /// Puts the pipeline's error in the user's terms. `missing` holds what GStreamer found no plugin for.
@@ -47,14 +40,21 @@ pub(crate) fn explain(
         ),
         Some(gst::StreamError::WrongType) => input(format!("is no video: {}", error.message())),
         Some(gst::StreamError::CodecNotFound) => input(missing_plugins(missing)),
-        _ => Failure::Pipeline {
-            element: element.to_owned(),
-            text: match debug.and_then(|debug| debug.lines().last()) {
-                Some(detail) => format!("{} [{}]", error.message(), detail.trim()),
-                None => error.message().to_owned(),
-            },
-            frames,
-        },
+        _ => {
+            let mut text = format!("{element}: {}", error.message());
+            if let Some(detail) = debug.and_then(|debug| debug.lines().last()) {
+                text += &format!(" [{}]", detail.trim());
+            }
+            if frames > 0 {
+                text += &format!(" (after {frames} frames)");
+            }
+            // What vmafxmotion refuses need not be the file's fault: it may be the scores' path.
+            if element.starts_with("vmafxmotion") {
+                Failure::Setup(text)
+            } else {
+                input(text)
+            }
+        }
     }
 }
 
@@ -94,13 +94,27 @@ mod tests {
     }
 
     #[test]
+    fn what_vmafxmotion_refuses_is_not_the_files_fault() {
+        let error = glib::Error::new(gst::ResourceError::OpenWrite, "no such folder");
+        let failure = explain(
+            Path::new("a file.mp4"),
+            "vmafxmotion0",
+            &error,
+            None,
+            &[],
+            0,
+        );
+        assert_eq!(failure.to_string(), "vmafxmotion0: no such folder");
+    }
+
+    #[test]
     fn what_is_missing_is_named_until_frames_have_come() {
         let error = glib::Error::new(gst::StreamError::Failed, "text");
         let missing = ["H.266 decoder".to_owned()];
         assert!(explained(&error, &missing, 0).contains("lacks H.266 decoder;"));
         assert_eq!(
             explained(&error, &missing, 7),
-            "source: text [last] (after 7 frames)"
+            "a file.mp4: source: text [last] (after 7 frames)"
         );
     }
 }

@@ -32,11 +32,14 @@ struct Cli {
     /// Where the scores go, as NDJSON; an existing file is replaced
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
+    /// Frames a second of a raw stream that names none; without, such frames have no timestamps
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    framerate: Option<u32>,
 }
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    match run(&cli.input, &cli.output) {
+    match run(&cli) {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::Interrupted) => ExitCode::from(130),
         Err(failure) => {
@@ -46,8 +49,8 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(input: &Path, output: &Path) -> Result<Outcome, Failure> {
-    check(input)?;
+fn run(cli: &Cli) -> Result<Outcome, Failure> {
+    check(&cli.input)?;
     gst::init().map_err(|error| Failure::Setup(error.to_string()))?;
     let interrupts = Arc::new(AtomicU32::new(0));
     let counter = interrupts.clone();
@@ -55,19 +58,20 @@ fn run(input: &Path, output: &Path) -> Result<Outcome, Failure> {
         counter.fetch_add(1, Ordering::Relaxed);
     })
     .map_err(|error| Failure::Setup(error.to_string()))?;
-    let scoring = Scoring::new(input, output)?;
+    let scoring = Scoring::new(&cli.input, &cli.output, cli.framerate)?;
     let start = Instant::now();
     let outcome = scoring.run(&interrupts)?;
     let seconds = start.elapsed().as_secs_f64();
     let frames = scoring.frames();
     if frames == 0 && outcome == Outcome::Done {
         return Err(Failure::Input {
-            file: input.to_owned(),
+            file: cli.input.clone(),
             reason: "no frame could be decoded".to_owned(),
         });
     }
     eprintln!(
-        "{frames} frames of {} in {seconds:.1} s ({:.0} frames/s)",
+        "{frames} frame{} of {} in {seconds:.1} s ({:.0} frames/s)",
+        if frames == 1 { "" } else { "s" },
         scoring.formats(),
         frames as f64 / seconds
     );

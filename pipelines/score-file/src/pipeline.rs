@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use gst::prelude::*;
 
 use crate::failure::{Failure, explain, missing_plugins};
-use crate::progress::Progress;
+use crate::progress::{Done, Progress};
 
 /// How often progress is looked at.
 const TICK: gst::ClockTime = gst::ClockTime::from_mseconds(100);
@@ -51,7 +51,12 @@ impl Drop for Scoring {
 }
 
 impl Scoring {
-    pub(crate) fn new(input: &Path, output: &Path) -> Result<Self, Failure> {
+    /// `framerate` gives timestamps to a stream that has none.
+    pub(crate) fn new(
+        input: &Path,
+        output: &Path,
+        framerate: Option<u32>,
+    ) -> Result<Self, Failure> {
         let source = make("filesrc")?;
         let decode = make("decodebin")?;
         let queue = make("queue")?;
@@ -63,6 +68,10 @@ impl Scoring {
         decode.set_property("force-sw-decoders", true);
         motion.set_property("scores-path", output);
         motion.set_property_from_str("messages", "summary");
+        // Decoder and scores run side by side, and progress is that of the scores.
+        queue.set_property("max-size-buffers", 4_u32);
+        queue.set_property("max-size-bytes", 0_u32);
+        queue.set_property("max-size-time", 0_u64);
 
         let pipeline = gst::Pipeline::new();
         let built = pipeline
@@ -82,6 +91,9 @@ impl Scoring {
         };
         scoring.pick_first_video(&decode, &queue);
         scoring.count_frames(&motion);
+        if let Some(framerate) = framerate {
+            give_timestamps(&scoring.convert, framerate);
+        }
         Ok(scoring)
     }
 
@@ -177,16 +189,16 @@ impl Scoring {
         }
     }
 
-    /// The fraction of the file that is scored: by time, or by bytes read where no duration is known.
-    fn done(&self) -> Option<f64> {
+    /// How much of the file is scored, or read where no duration is known.
+    fn done(&self) -> Option<Done> {
         let time = self.time.load(Ordering::Relaxed);
         let duration = self.pipeline.query_duration::<gst::ClockTime>();
         if let Some(duration) = duration.filter(|d| time != NO_TIME && !d.is_zero()) {
-            return Some(time as f64 / duration.nseconds() as f64);
+            return Some(Done::Scored(time as f64 / duration.nseconds() as f64));
         }
         let read = self.source.query_position::<gst::format::Bytes>()?;
         let size = self.source.query_duration::<gst::format::Bytes>()?;
-        (*size > 0).then(|| *read as f64 / *size as f64)
+        (*size > 0).then(|| Done::Read(*read as f64 / *size as f64))
     }
 
     /// Plays to the end, an error or an interrupt. `interrupts` counts the user's wishes to stop: the
@@ -268,6 +280,25 @@ impl Scoring {
             self.frames(),
         )
     }
+}
+
+/// Numbers the frames that come without presentation time, as a raw stream's do.
+fn give_timestamps(element: &gst::Element, framerate: u32) {
+    let Some(pad) = element.static_pad("sink") else {
+        return;
+    };
+    let count = AtomicU64::new(0);
+    pad.add_probe(gst::PadProbeType::BUFFER, move |_, info| {
+        let frame = count.fetch_add(1, Ordering::Relaxed);
+        let time = gst::ClockTime::SECOND.mul_div_floor(frame, framerate.into());
+        match (info.buffer_mut(), time) {
+            (Some(buffer), Some(time)) if buffer.pts().is_none() => {
+                buffer.make_mut().set_pts(time);
+            }
+            _ => (),
+        }
+        gst::PadProbeReturn::Ok
+    });
 }
 
 fn make(factory: &str) -> Result<gst::Element, Failure> {

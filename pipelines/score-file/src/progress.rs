@@ -10,6 +10,29 @@ use indicatif::{ProgressBar, ProgressStyle};
 /// Steps of a full bar.
 const STEPS: u64 = 1000;
 
+/// The fraction of a file that is behind.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Done {
+    /// By the time of the last scored frame.
+    Scored(f64),
+    /// By the bytes read, which are ahead of what is scored.
+    Read(f64),
+}
+
+impl Done {
+    fn fraction(self) -> f64 {
+        let (Self::Scored(done) | Self::Read(done)) = self;
+        done.clamp(0.0, 1.0)
+    }
+
+    fn what(self) -> &'static str {
+        match self {
+            Self::Scored(_) => "scored",
+            Self::Read(_) => "read",
+        }
+    }
+}
+
 /// Progress on standard error.
 pub(crate) struct Progress {
     start: Instant,
@@ -40,14 +63,14 @@ impl Progress {
         }
     }
 
-    /// Shows the state; `done` is the fraction of the file that is behind, where it is known.
-    pub(crate) fn show(&mut self, frames: u64, done: Option<f64>) {
+    /// Shows the state.
+    pub(crate) fn show(&mut self, frames: u64, done: Option<Done>) {
         let elapsed = self.start.elapsed();
         let rate = frames as f64 / elapsed.as_secs_f64().max(1e-3);
         match &mut self.form {
             Form::Bar(bar) => {
                 if let Some(done) = done {
-                    bar.set_position((done.clamp(0.0, 1.0) * STEPS as f64) as u64);
+                    bar.set_position((done.fraction() * STEPS as f64) as u64);
                 }
                 bar.set_message(format!("{frames} frames, {rate:.0} frames/s"));
             }
@@ -57,7 +80,7 @@ impl Progress {
                 }
                 *next = elapsed + Duration::from_secs(1);
                 let done = done.map_or(String::new(), |done| {
-                    format!("{:3.0} %, ", done.clamp(0.0, 1.0) * 100.0)
+                    format!("{:3.0} % {}, ", done.fraction() * 100.0, done.what())
                 });
                 eprintln!("  {done}{frames} frames, {rate:.0} frames/s");
             }

@@ -36,3 +36,13 @@ pub(crate) fn open(file: &Path) -> io::Result<(Box<dyn BufRead>, ProgressBar)> {
     let input = BufReader::with_capacity(1 << 20, bar.wrap_read(opened));
     Ok((Box::new(input), bar))
 }
+
+/// Counts up on standard error if that is a terminal, for work whose size is not known.
+pub(crate) fn spinner(what: &'static str) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    if let Ok(style) = ProgressStyle::with_template("{msg}: {pos} frames") {
+        bar.set_style(style);
+    }
+    bar.set_message(what);
+    bar
+}

@@ -8,6 +8,7 @@
 //! | [`records`] | one type a line of the NDJSON |
 //! | [`reader`] | lines to records, with the line number in every error |
 //! | [`buckets`] | a stream of unknown length cut into a few equal parts |
+//! | [`merge`] | the files of a film's chunks joined into the film's |
 //! | [`peaks`] | the frames that differ most from the one before |
 //! | [`session`] | one session of a score file, digested |
 //! | [`table`] | a session as text |
@@ -15,6 +16,7 @@
 //! Nothing here knows GStreamer.
 
 pub mod buckets;
+pub mod merge;
 pub mod peaks;
 pub mod reader;
 pub mod session;

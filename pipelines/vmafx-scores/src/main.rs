@@ -4,12 +4,15 @@
 
 mod input;
 
+use std::fs::Permissions;
 use std::io::{self, BufWriter, IsTerminal, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use indicatif::ProgressBar;
+use vmafx_scores::merge::{MergeError, merge};
 use vmafx_scores::session::Sessions;
 use vmafx_scores::table::Table;
 
@@ -30,6 +33,16 @@ enum Command {
         /// Score file (NDJSON) written by `vmafxmotion scores-path=FILE`; `-` reads standard input
         file: PathBuf,
     },
+    /// Join the score files of a film's chunks, which were scored with first-frame, preroll-frames
+    /// and postroll-frames; windows and summary are computed anew and equal the whole film's
+    Merge {
+        /// Score files of the chunks, in any order
+        #[arg(required = true)]
+        parts: Vec<PathBuf>,
+        /// The film's score file; standard output if left out
+        #[arg(short, long)]
+        output: Option<PathBuf>,
+    },
 }
 
 /// Why a command ends early.
@@ -39,14 +52,23 @@ enum Failure {
     Input { file: PathBuf, reason: String },
     #[error("cannot write: {0}")]
     Output(#[from] io::Error),
+    #[error("{}: {source}", .file.display())]
+    OutputFile { file: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Merge(#[from] MergeError),
 }
 
 fn main() -> ExitCode {
-    let Command::Table { file } = Cli::parse().command;
-    match table(&file) {
+    let done = match Cli::parse().command {
+        Command::Table { file } => table(&file),
+        Command::Merge { parts, output } => merged(&parts, output.as_deref()),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         // Whoever reads the output has seen enough.
-        Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+        Err(Failure::Output(error) | Failure::Merge(MergeError::Output(error)))
+            if error.kind() == io::ErrorKind::BrokenPipe =>
+        {
             ExitCode::SUCCESS
         }
         Err(failure) => {
@@ -89,6 +111,41 @@ fn table(file: &Path) -> Result<(), Failure> {
             file.display()
         );
     }
+    Ok(())
+}
+
+/// The film appears under its name only when it is whole.
+fn merged(parts: &[PathBuf], output: Option<&Path>) -> Result<(), Failure> {
+    let progress = input::spinner("merging");
+    let frame = || progress.inc(1);
+    let Some(output) = output else {
+        let mut out = BufWriter::new(io::stdout().lock());
+        merge(parts, &mut out, frame)?;
+        progress.finish_and_clear();
+        return Ok(out.flush()?);
+    };
+    let fail = |source: io::Error| Failure::OutputFile {
+        file: output.to_owned(),
+        source,
+    };
+    let folder = output
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    let file = tempfile::Builder::new()
+        .prefix(".vmafx-scores-")
+        .permissions(Permissions::from_mode(0o644))
+        .tempfile_in(folder.unwrap_or(Path::new(".")))
+        .map_err(fail)?;
+    let mut out = BufWriter::new(file);
+    let frames = merge(parts, &mut out, frame)?;
+    let file = out.into_inner().map_err(|error| fail(error.into_error()))?;
+    file.persist(output).map_err(|error| fail(error.error))?;
+    progress.finish_and_clear();
+    eprintln!(
+        "vmafx-scores: {frames} frames of {} parts in {}",
+        parts.len(),
+        output.display()
+    );
     Ok(())
 }
 

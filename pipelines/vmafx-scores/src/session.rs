@@ -41,6 +41,7 @@ pub struct Session {
 impl Session {
     fn new(header: Header) -> Self {
         let distance = if header.five_frame_window() { 2 } else { 1 };
+        let next = header.cutting.first_frame;
         Self {
             header,
             summary: None,
@@ -51,7 +52,7 @@ impl Session {
             pools: Accumulator::default(),
             buckets: Buckets::default(),
             peaks: Peaks::new(distance, PEAKS),
-            next: 0,
+            next,
         }
     }
 

@@ -6,7 +6,12 @@ use std::fmt;
 
 use vmaf_motion::pool::{Feature, Method};
 
+use serde_json::Value;
+use vmaf_motion::options::OptionValue;
+use vmaf_motion::{Extractor, MotionOptions};
+
 use crate::buckets::Bucket;
+use crate::records::Header;
 use crate::session::Session;
 
 /// Rows of the table of scores over time.
@@ -45,15 +50,13 @@ fn head(f: &mut fmt::Formatter<'_>, session: &Session) -> fmt::Result {
         counted(session.frames, "frame"),
     )?;
     match session.span {
-        Some((first, last)) => writeln!(f, ", {} to {}", Time(Some(first)), Time(Some(last)))?,
-        None => writeln!(f, ", without timestamps")?,
+        Some((first, last)) if session.timed > 1 => {
+            writeln!(f, ", {} to {}", Time(Some(first)), Time(Some(last)))?;
+        }
+        _ => writeln!(f, ", without timestamps")?,
     }
-    if !header.options.is_empty() {
-        let options: Vec<String> = header
-            .options
-            .iter()
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect();
+    let options = changed_options(header);
+    if !options.is_empty() {
         writeln!(f, "  options: {}", options.join(" "))?;
     }
     if session.missing > 0 {
@@ -63,21 +66,53 @@ fn head(f: &mut fmt::Formatter<'_>, session: &Session) -> fmt::Result {
             counted(session.missing, "frame line")
         )?;
     }
-    if session.span.is_some() && session.timed < session.frames {
-        let untimed = session.frames - session.timed;
+    let untimed = session.frames - session.timed;
+    if session.timed > 1 && untimed > 0 {
         writeln!(f, "  {} without timestamp", counted(untimed, "frame"))?;
     }
-    match &session.summary {
-        Some(summary) => match summary.count("discontinuities") {
-            Some(count) if count > 0 => writeln!(
-                f,
-                "  {} in the stream; scores go on over them",
-                counted(count, "discontinuity")
-            ),
-            _ => Ok(()),
-        },
-        None => writeln!(f, "  no summary line: the session did not end properly"),
+    let Some(summary) = &session.summary else {
+        return writeln!(f, "  no summary line: the session did not end properly");
+    };
+    // The element counts a missing timestamp as a discontinuity, too.
+    let count = |name| summary.count(name).unwrap_or(0);
+    let jumps = count("discontinuities").saturating_sub(count("frames-without-timestamp"));
+    if jumps > 0 {
+        writeln!(
+            f,
+            "  {} in the stream; scores go on over them",
+            counted(jumps, "discontinuity")
+        )?;
     }
+    Ok(())
+}
+
+/// The options that are not as they are by default.
+fn changed_options(header: &Header) -> Vec<String> {
+    let extractor = match header.extractor.as_str() {
+        "float" => Extractor::Float,
+        _ => Extractor::Integer,
+    };
+    let defaults = MotionOptions {
+        extractor,
+        ..MotionOptions::default()
+    };
+    let is_default = |name: &str, value: &Value| {
+        let default = defaults
+            .values()
+            .find(|(known, _)| known.replace('_', "-") == name);
+        default.is_some_and(|(_, default)| match default {
+            OptionValue::Bool(default) => value.as_bool() == Some(default),
+            OptionValue::Number(default) => value.as_f64() == Some(default),
+            OptionValue::Integer(default) => value.as_u64() == Some(default.into()),
+        })
+    };
+    let changed = header
+        .options
+        .iter()
+        .filter(|(name, value)| !is_default(name, value));
+    changed
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect()
 }
 
 fn rows(f: &mut fmt::Formatter<'_>, rows: &[Bucket]) -> fmt::Result {

@@ -29,7 +29,7 @@ fn text(bytes: &[u8]) -> &str {
 
 fn header(session: u64) -> String {
     format!(
-        r#"{{"type":"header","schema":1,"version":"0.1.0","extractor":"integer","options":{{"motion-max-val":18.0}},"feature-names":{{"motion2":"integer_motion2_mmxv_18"}},"format":"I420","width":320,"height":240,"depth":8,"session":{session}}}"#
+        r#"{{"type":"header","schema":1,"version":"0.1.0","extractor":"integer","options":{{"motion-blend-factor":1.0,"motion-five-frame-window":false,"motion-max-val":18.0}},"feature-names":{{"motion2":"integer_motion2_mmxv_18"}},"format":"I420","width":320,"height":240,"depth":8,"session":{session}}}"#
     ) + "\n"
 }
 
@@ -61,10 +61,16 @@ fn session(session: u64, frames: u64) -> String {
     }
     writeln!(
         text,
-        r#"{{"type":"summary","session":{session},"n-frames":{frames},"discontinuities":2}}"#
+        r#"{{"type":"summary","session":{session},"n-frames":{frames},"frames-without-timestamp":1,"discontinuities":3}}"#
     )
     .expect("a string takes text");
     text
+}
+
+fn frame(frame: u64, time: &str) -> String {
+    format!(
+        r#"{{"type":"frame","frame":{frame},"timestamp":{time},"motion":0.5,"motion2":0.5,"motion3":0.5}}"#
+    ) + "\n"
 }
 
 fn file(dir: &TempDir, name: &str, content: &str) -> PathBuf {
@@ -139,11 +145,6 @@ fn every_session_of_a_file_is_shown() {
 #[test]
 fn missing_timestamps_frames_and_summary_are_said() {
     let dir = tempfile::tempdir().expect("a temporary folder");
-    let frame = |i: u64, time: &str| {
-        format!(
-            "{{\"type\":\"frame\",\"frame\":{i},\"timestamp\":{time},\"motion\":0.5,\"motion2\":0.5,\"motion3\":0.5}}\n"
-        )
-    };
     let content = header(0) + &frame(0, "0") + &frame(1, "null") + &frame(5, "80");
     let output = table(file(&dir, "gaps.ndjson", &content));
     assert!(output.status.success());
@@ -151,6 +152,18 @@ fn missing_timestamps_frames_and_summary_are_said() {
     assert!(shown.contains("  3 frame lines missing"), "{shown}");
     assert!(shown.contains("  1 frame without timestamp"), "{shown}");
     assert!(shown.contains("  no summary line"), "{shown}");
+}
+
+#[test]
+fn a_stream_with_one_timestamp_has_none_worth_naming() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let summary = "{\"type\":\"summary\",\"frames-without-timestamp\":2,\"discontinuities\":2}\n";
+    let content = header(0) + &frame(0, "0") + &frame(1, "null") + &frame(2, "null") + summary;
+    let output = table(file(&dir, "raw.ndjson", &content));
+    assert!(output.status.success());
+    let shown = text(&output.stdout);
+    assert!(shown.contains("3 frames, without timestamps\n"), "{shown}");
+    assert!(!shown.contains("discontinuit"), "{shown}");
 }
 
 #[test]

@@ -2,11 +2,17 @@
 
 //! The staged plugins, and whether they are those of the sources at hand.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use crate::profile_dir;
+
+/// What this process has checked: once is enough, and later a script under test may be at work with
+/// cargo, which writes the dep-info anew.
+static FRESH: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
 /// `target/<profile>/stage`, where `tests/run.sh` puts what a host loads.
 #[derive(Debug, Clone)]
@@ -21,12 +27,17 @@ impl Stage {
     pub fn fresh(plugins: &[&str]) -> Self {
         let profile = profile_dir();
         let stage = Self(profile.join("stage"));
-        for plugin in plugins {
+        let mut fresh = FRESH.lock().unwrap_or_else(PoisonError::into_inner);
+        for &plugin in plugins {
+            if fresh.contains(plugin) {
+                continue;
+            }
             let library = stage.plugins().join(format!("libgst{plugin}.so"));
             let sources = profile.join(format!("libgst{plugin}.d"));
             if let Err(reason) = check(&library, &sources) {
                 panic!("{reason}; run tests/run.sh, which builds and stages the plugins");
             }
+            fresh.insert(plugin.to_owned());
         }
         stage
     }

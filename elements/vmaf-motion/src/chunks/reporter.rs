@@ -26,7 +26,7 @@ pub struct Reporter {
     part: Part,
     /// Frames fed, preroll included.
     fed: u64,
-    /// Frames reported or held, preroll left out.
+    /// Final frames taken, preroll included.
     scored: u64,
     /// Final frames that may yet turn out to be postroll, oldest first.
     held: VecDeque<FinalScore>,
@@ -60,14 +60,16 @@ impl Reporter {
             self.timestamps.push_back(timestamp);
         }
         let newest = self.certain().checked_sub(1)?;
-        let position = newest - (self.scored - self.held.len() as u64);
-        let timestamp = self.timestamps.get(position as usize).copied().flatten();
+        let reported = self.scored.saturating_sub(self.part.preroll) - self.held.len() as u64;
+        let position = (newest - reported) as usize;
+        let timestamp = self.timestamps.get(position).copied().flatten();
         Some((self.part.first_frame + newest, timestamp))
     }
 
     /// Takes the stream's next final score, under the stream's own index. [`Reporter::next_final`]
     /// then gives what can be reported.
     pub fn score(&mut self, local: FinalScore) {
+        self.scored += 1;
         if local.frame < self.part.preroll {
             return;
         }
@@ -75,7 +77,11 @@ impl Reporter {
             frame: self.part.first_frame + (local.frame - self.part.preroll),
             ..local
         });
-        self.scored += 1;
+    }
+
+    /// The stream's own index of the final score that comes next.
+    pub fn next_score(&self) -> u64 {
+        self.scored
     }
 
     /// The next frame to report, if it is final and known to be no postroll.

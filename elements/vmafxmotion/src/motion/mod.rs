@@ -4,13 +4,18 @@
 
 mod flags;
 mod imp;
+mod pads;
 mod settings;
+mod signals;
+mod state;
+mod stream;
+mod timer;
 
 use gst::glib;
 use gst::prelude::*;
 use vmaf_motion::Extractor;
 
-pub use flags::MotionMessages;
+pub use flags::{MotionMessages, MotionPool};
 
 glib::wrapper! {
     /// `vmafxmotion`: a filter that scores the video that flows through it. One buffer in, the same

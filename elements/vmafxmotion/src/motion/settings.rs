@@ -2,11 +2,20 @@
 
 //! The properties.
 
+use std::num::NonZeroU64;
+use std::path::PathBuf;
+
 use gst::glib;
 use gst::prelude::*;
 use vmaf_motion::MotionOptions;
+use vmaf_motion::chunks::{MAX_FIRST_FRAME, MAX_POSTROLL, Part};
+use vmaf_motion::clock::{Cut, MAX_SECONDS};
+use vmaf_motion::pool::Methods;
+use vmaf_motion::sad::Distance;
+use vmaf_motion::windows::{Config, MAX_HISTORY};
 
-use super::{MotionExtractor, MotionMessages};
+use super::{MotionExtractor, MotionMessages, MotionPool};
+use crate::session::Plan;
 
 /// What the application has set.
 #[derive(Debug, Clone)]
@@ -14,8 +23,22 @@ pub(super) struct Settings {
     pub(super) options: MotionOptions,
     pub(super) messages: MotionMessages,
     pub(super) meta: bool,
-    pub(super) scores_path: Option<String>,
+    pub(super) hold: bool,
+    /// Milliseconds; 0 for no limit.
+    pub(super) max_hold: u32,
+    /// Seconds; 0 for none.
+    pub(super) n_stats: f64,
+    /// Frames; 0 for none.
+    pub(super) n_stats_frames: u64,
+    pub(super) n_subsample: u32,
+    pub(super) pool: MotionPool,
+    pub(super) first_frame: u64,
+    pub(super) preroll_frames: u32,
+    pub(super) postroll_frames: u32,
+    pub(super) score_history: u32,
+    pub(super) scores_path: Option<PathBuf>,
     pub(super) scores_append: bool,
+    pub(super) score_text_path: Option<PathBuf>,
 }
 
 impl Default for Settings {
@@ -24,8 +47,19 @@ impl Default for Settings {
             options: MotionOptions::default(),
             messages: MotionMessages::all(),
             meta: true,
+            hold: false,
+            max_hold: 0,
+            n_stats: 0.0,
+            n_stats_frames: 0,
+            n_subsample: 1,
+            pool: MotionPool::all(),
+            first_frame: 0,
+            preroll_frames: 0,
+            postroll_frames: 0,
+            score_history: 4096,
             scores_path: None,
             scores_append: false,
+            score_text_path: None,
         }
     }
 }
@@ -50,12 +84,49 @@ fn switch(name: &str, nick: &str, blurb: &str, default: bool) -> glib::ParamSpec
         .build()
 }
 
+fn count(
+    name: &str,
+    nick: &str,
+    blurb: &str,
+    (min, max): (u32, u32),
+    default: u32,
+) -> glib::ParamSpec {
+    glib::ParamSpecUInt::builder(name)
+        .nick(nick)
+        .blurb(blurb)
+        .minimum(min)
+        .maximum(max)
+        .default_value(default)
+        .mutable_ready()
+        .build()
+}
+
+fn long(name: &str, nick: &str, blurb: &str, maximum: u64, default: u64) -> glib::ParamSpec {
+    glib::ParamSpecUInt64::builder(name)
+        .nick(nick)
+        .blurb(blurb)
+        .maximum(maximum)
+        .default_value(default)
+        .mutable_ready()
+        .build()
+}
+
 /// All properties, the read-only ones included.
 pub(super) fn properties() -> Vec<glib::ParamSpec> {
     let Settings {
         options,
         messages,
         meta,
+        hold,
+        max_hold,
+        n_stats,
+        n_stats_frames,
+        n_subsample,
+        pool,
+        first_frame,
+        preroll_frames,
+        postroll_frames,
+        score_history,
         scores_append,
         ..
     } = Settings::default();
@@ -127,7 +198,7 @@ pub(super) fn properties() -> Vec<glib::ParamSpec> {
         switch(
             "motion-add-uv",
             "Add chroma",
-            "Add the scores of the chroma planes (motion_add_uv; float only)",
+            "Add the scores of the chroma planes (motion_add_uv; float only). GStreamer rounds the chroma of an odd size up, libvmaf down: such scores differ from libvmaf's",
             options.add_uv,
         ),
         glib::ParamSpecFlags::builder::<MotionMessages>("messages")
@@ -142,6 +213,79 @@ pub(super) fn properties() -> Vec<glib::ParamSpec> {
             .default_value(meta)
             .mutable_playing()
             .build(),
+        switch(
+            "hold",
+            "Hold",
+            "Keep each buffer until its motion2 and motion3 are final and put them on that very buffer; adds one frame of latency (two with motion-five-frame-window). Never in an OBS filter without max-hold",
+            hold,
+        ),
+        count(
+            "max-hold",
+            "Maximum hold",
+            "Milliseconds after which a held buffer goes on unfinished (final=false) when no further frame comes; 0: no limit",
+            (0, u32::MAX),
+            max_hold,
+        ),
+        number(
+            "n-stats",
+            "Seconds a window",
+            "Cut the stream into windows of so many seconds and pool the scores of each; 0: do not",
+            MAX_SECONDS,
+            n_stats,
+        ),
+        long(
+            "n-stats-frames",
+            "Frames a window",
+            "Cut the stream into windows of so many frames and pool the scores of each; 0: do not",
+            u64::MAX,
+            n_stats_frames,
+        ),
+        count(
+            "n-subsample",
+            "Subsampling",
+            "Windows and summary pool the frames whose index is a multiple of this; motion is computed on every frame all the same",
+            (1, u32::MAX),
+            n_subsample,
+        ),
+        glib::ParamSpecFlags::builder::<MotionPool>("pool")
+            .nick("Pooling methods")
+            .blurb("What is computed of the scores of a window")
+            .default_value(pool)
+            .mutable_ready()
+            .build(),
+        long(
+            "first-frame",
+            "First frame",
+            "Index of the first reported frame: the film's, where the stream is a chunk of a film",
+            MAX_FIRST_FRAME,
+            first_frame,
+        ),
+        count(
+            "preroll-frames",
+            "Preroll frames",
+            "Frames at the start of the stream that come before first-frame in the film: they feed their neighbours and are not reported. Exact scores need 1; 2 with motion-moving-average, 3 with motion-five-frame-window, 4 with both",
+            (0, u32::MAX),
+            preroll_frames,
+        ),
+        count(
+            "postroll-frames",
+            "Postroll frames",
+            "Frames at the end of the stream that are not reported, since the next chunk reports them; exact scores need 1",
+            (0, MAX_POSTROLL as u32),
+            postroll_frames,
+        ),
+        count(
+            "score-history",
+            "Score history",
+            "Final frames that are kept for windows that are asked for late and for frame-score",
+            (0, MAX_HISTORY as u32),
+            score_history,
+        ),
+        glib::ParamSpecString::builder("score-text-path")
+            .nick("Score text path")
+            .blurb("File that holds the newest window as one line of text, replaced as a whole each time, for a text source in OBS: `window 3 frames 75-99 motion2 mean 0.7082 min 0.6227 max 0.8364`")
+            .mutable_ready()
+            .build(),
         glib::ParamSpecString::builder("scores-path")
             .nick("Scores path")
             .blurb("File, device or FIFO that gets the scores as NDJSON: a header line for each session, a line for each frame, a summary line; a slow disk or reader never holds up the stream")
@@ -155,18 +299,58 @@ pub(super) fn properties() -> Vec<glib::ParamSpec> {
         ),
         glib::ParamSpecBoxed::builder::<gst::Structure>("stats")
             .nick("Statistics")
-            .blurb("Counters since PAUSED: session, sessions, frames, final-frames, frames-without-timestamp, discontinuities, lines-written, lines-dropped (all u64)")
+            .blurb("Counters since PAUSED (u64): session, sessions, frames, final-frames, frames-without-timestamp, discontinuities, windows, window-messages-skipped, unfinished-frames, lines-written, lines-dropped; and kernel (string), the code that scores")
             .read_only()
             .build(),
     ]
 }
 
 impl Settings {
+    /// What the sessions of a run are made with.
+    ///
+    /// # Errors
+    /// A sentence that names the property, its value and what it takes.
+    pub(super) fn plan(&self) -> Result<Plan, String> {
+        let options = &self.options;
+        options.validate().map_err(|error| error.to_string())?;
+        let distance = match options.five_frame_window {
+            true => Distance::Two,
+            false => Distance::One,
+        };
+        let part = Part::new(
+            self.first_frame,
+            self.preroll_frames.into(),
+            self.postroll_frames.into(),
+            distance,
+            options.moving_average,
+        )
+        .map_err(|error| format!("first-frame, preroll-frames, postroll-frames: {error}"))?;
+        let cut = Cut::from_settings(self.n_stats, self.n_stats_frames)
+            .map_err(|error| format!("n-stats, n-stats-frames: {error}"))?;
+        let methods = Methods::from_bits(self.pool.bits())
+            .ok_or("pool: at least one method is needed, such as mean")?;
+        Ok(Plan {
+            options: options.clone(),
+            part,
+            windows: Config {
+                methods,
+                n_subsample: NonZeroU64::new(self.n_subsample.into()).unwrap_or(NonZeroU64::MIN),
+                history: self.score_history as usize,
+                first_frame: self.first_frame,
+                cut,
+            },
+        })
+    }
+
     /// Takes a property's new value, whose type GObject has checked.
     pub(super) fn set(&mut self, value: &glib::Value, pspec: &glib::ParamSpec) {
         /// The value in the type of its field.
         fn get<T: for<'a> glib::value::FromValue<'a>>(value: &glib::Value) -> T {
             value.get().expect("type checked upstream")
+        }
+        /// An empty path is none.
+        fn path(value: &glib::Value) -> Option<PathBuf> {
+            get::<Option<PathBuf>>(value).filter(|path| !path.as_os_str().is_empty())
         }
         let options = &mut self.options;
         match pspec.name() {
@@ -183,7 +367,18 @@ impl Settings {
             "motion-add-uv" => options.add_uv = get(value),
             "messages" => self.messages = get(value),
             "meta" => self.meta = get(value),
-            "scores-path" => self.scores_path = get(value),
+            "hold" => self.hold = get(value),
+            "max-hold" => self.max_hold = get(value),
+            "n-stats" => self.n_stats = get(value),
+            "n-stats-frames" => self.n_stats_frames = get(value),
+            "n-subsample" => self.n_subsample = get(value),
+            "pool" => self.pool = get(value),
+            "first-frame" => self.first_frame = get(value),
+            "preroll-frames" => self.preroll_frames = get(value),
+            "postroll-frames" => self.postroll_frames = get(value),
+            "score-history" => self.score_history = get(value),
+            "score-text-path" => self.score_text_path = path(value),
+            "scores-path" => self.scores_path = path(value),
             "scores-append" => self.scores_append = get(value),
             _ => unimplemented!(),
         }
@@ -206,6 +401,17 @@ impl Settings {
             "motion-add-uv" => options.add_uv.to_value(),
             "messages" => self.messages.to_value(),
             "meta" => self.meta.to_value(),
+            "hold" => self.hold.to_value(),
+            "max-hold" => self.max_hold.to_value(),
+            "n-stats" => self.n_stats.to_value(),
+            "n-stats-frames" => self.n_stats_frames.to_value(),
+            "n-subsample" => self.n_subsample.to_value(),
+            "pool" => self.pool.to_value(),
+            "first-frame" => self.first_frame.to_value(),
+            "preroll-frames" => self.preroll_frames.to_value(),
+            "postroll-frames" => self.postroll_frames.to_value(),
+            "score-history" => self.score_history.to_value(),
+            "score-text-path" => self.score_text_path.to_value(),
             "scores-path" => self.scores_path.to_value(),
             "scores-append" => self.scores_append.to_value(),
             _ => return None,

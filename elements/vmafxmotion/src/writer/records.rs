@@ -2,15 +2,18 @@
 
 //! What the element knows, as lines of the score file.
 
-use score_records::{Frame, Header, Record, SCHEMA, Summary};
+use score_records::{Cutting, Frame, Header, Record, SCHEMA, Summary, Window};
+use vmaf_motion::Extractor;
+use vmaf_motion::clock::Cut;
 use vmaf_motion::options::{OptionValue, feature_names};
-use vmaf_motion::{Extractor, MotionOptions};
 
-use crate::messages::{FrameMessage, SummaryMessage};
+use crate::messages::{FrameMessage, SummaryMessage, WindowMessage};
 use crate::picture::Layout;
+use crate::session::Plan;
 
 /// The line that starts a session.
-pub(crate) fn header(session: u64, layout: &Layout, options: &MotionOptions) -> Record {
+pub(crate) fn header(session: u64, layout: &Layout, plan: &Plan) -> Record {
+    let options = &plan.options;
     let values = options.values().map(|(name, value)| {
         let value = match value {
             OptionValue::Bool(value) => value.into(),
@@ -37,7 +40,30 @@ pub(crate) fn header(session: u64, layout: &Layout, options: &MotionOptions) -> 
         height: layout.info().height(),
         depth: layout.geometry().format().depth(),
         session,
+        cutting: cutting(plan),
     })
+}
+
+fn cutting(plan: &Plan) -> Cutting {
+    let (n_stats, n_stats_frames) = match plan.windows.cut {
+        None => (0.0, 0),
+        Some(Cut::Time(length)) => (length.get() as f64 / 1e9, 0),
+        Some(Cut::Frames(length)) => (0.0, length.get()),
+    };
+    Cutting {
+        first_frame: plan.part.first_frame(),
+        preroll_frames: plan.part.preroll(),
+        postroll_frames: plan.part.postroll(),
+        n_stats,
+        n_stats_frames,
+        n_subsample: plan.windows.n_subsample.get(),
+        pool: plan
+            .windows
+            .methods
+            .iter()
+            .map(|method| method.name().to_owned())
+            .collect(),
+    }
 }
 
 /// The line of a frame.
@@ -49,6 +75,33 @@ pub(crate) fn frame(message: &FrameMessage) -> Frame {
         motion2: message.score.motion2,
         motion3: message.score.motion3,
     }
+}
+
+/// The line of a window.
+pub(crate) fn window(message: &WindowMessage) -> Record {
+    let scores = message.outcome.as_ref().ok().into_iter();
+    let values = scores.flat_map(|scores| {
+        scores
+            .iter()
+            .map(|(name, value)| (name.to_owned(), value.into()))
+    });
+    Record::Window(Window {
+        window: message.window,
+        submitted: message.submitted,
+        first: message.first,
+        last: message.last,
+        start: message.start.map(gst::ClockTime::nseconds),
+        end: message.end.map(gst::ClockTime::nseconds),
+        n_frames: message.n_frames,
+        n_scored: message.n_scored,
+        partial: message.partial,
+        reason: message
+            .outcome
+            .as_ref()
+            .err()
+            .map(|failure| failure.reason.clone()),
+        values: values.collect(),
+    })
 }
 
 /// The line that ends a session.

@@ -13,7 +13,7 @@ use gst::prelude::*;
 use gst_check::Harness;
 use score_records::Record;
 use vmaf_motion::{FinalScore, Geometry, MotionOptions, MotionStream, Plane, SampleFormat};
-use vmafxmotion::{FrameMessage, MotionScore, SummaryMessage};
+use vmafxmotion::{FrameMessage, MotionScore, SummaryMessage, WindowMessage};
 
 /// Initialises GStreamer and registers the plugin, once.
 pub fn init() {
@@ -150,6 +150,8 @@ impl Bench {
                     let structure = message.structure().expect("a structure");
                     if let Ok(frame) = FrameMessage::try_from(structure) {
                         posted.frames.push(frame);
+                    } else if let Ok(window) = WindowMessage::try_from(structure) {
+                        posted.windows.push(window);
                     } else {
                         let summary = SummaryMessage::try_from(structure);
                         posted
@@ -184,6 +186,7 @@ impl Bench {
 #[derive(Debug, Default)]
 pub struct Posted {
     pub frames: Vec<FrameMessage>,
+    pub windows: Vec<WindowMessage>,
     pub summaries: Vec<SummaryMessage>,
     pub errors: Vec<String>,
     pub warnings: Vec<String>,
