@@ -177,6 +177,30 @@ fn several_threads_give_the_same() {
 }
 
 #[test]
+fn pairs_on_threads_keep_their_order() {
+    let geometry = Geometry::new(33, 14, SampleFormat::low(10).unwrap()).unwrap();
+    let planes: Vec<Owned> = (0..8)
+        .map(|t| Content::Motion.plane(geometry, 0, t, 0))
+        .collect();
+    let pairs: Vec<[Plane<'_>; 2]> = planes
+        .windows(2)
+        .map(|pair| [pair[0].plane(), pair[1].plane()])
+        .collect();
+    let expected: Vec<u64> = pairs.iter().map(|[a, b]| scalar::sad(a, b)).collect();
+    for threads in [0, 1, 2, 3, 7, 20] {
+        assert_eq!(
+            vmaf_motion::sad::sads(&pairs, threads),
+            Ok(expected.clone())
+        );
+    }
+    assert_eq!(vmaf_motion::sad::sads(&[], 2), Ok(Vec::new()));
+    let other = Geometry::new(14, 33, geometry.format()).unwrap();
+    let odd = Content::Motion.plane(other, 0, 0, 0);
+    let mixed = [pairs[0], [odd.plane(), odd.plane()]];
+    assert!(vmaf_motion::sad::sads(&mixed, 2).is_err());
+}
+
+#[test]
 fn threads_are_as_many_as_have_use() {
     let sad = |height, threads| {
         let geometry = Geometry::new(40, height, SampleFormat::EIGHT_BIT).unwrap();

@@ -3,7 +3,7 @@
 //! Sum of absolute blurred differences (SAD) of two luma planes, as libvmaf 3.2's integer motion
 //! has it: difference, 5-tap blur down the columns, 5-tap blur along the rows, absolute sum.
 //!
-//! [`MotionSad`] is for streams, [`PairSad`] for two planes at hand. [`scalar`] is the reference;
+//! [`MotionSad`] is for streams, [`PairSad`] for two planes at hand, [`sads`] for many on threads. [`scalar`] is the reference;
 //! [`Kernel`] names the faster ways to the same bits.
 
 pub mod floor;
@@ -18,7 +18,7 @@ mod x86;
 
 pub use kernel::{Kernel, KernelError, VARIABLE};
 pub use rows::Steps;
-pub use stream::{MotionSad, PairSad};
+pub use stream::{MotionSad, PairSad, sads};
 
 use crate::plane::Geometry;
 use rows::Stepper;

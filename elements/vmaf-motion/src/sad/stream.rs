@@ -250,3 +250,35 @@ impl PairSad {
         })
     }
 }
+
+/// SADs of many pairs of planes (earlier, later) of one geometry, on `threads` threads that each take
+/// a run of pairs: for files, whose pairs do not wait for each other. In the order of the pairs.
+///
+/// # Errors
+/// [`PlaneError::Geometry`] when a plane is of another geometry than the first.
+pub fn sads(pairs: &[[Plane<'_>; 2]], threads: usize) -> Result<Vec<u64>, PlaneError> {
+    let Some([first, _]) = pairs.first() else {
+        return Ok(Vec::new());
+    };
+    let geometry = first.geometry();
+    let run = |run: &[[Plane<'_>; 2]]| {
+        let mut sad = PairSad::new(geometry);
+        let sads = run.iter().map(|[earlier, later]| sad.sad(earlier, later));
+        sads.collect::<Result<Vec<u64>, PlaneError>>()
+    };
+    let share = pairs.len().div_ceil(threads.max(1));
+    std::thread::scope(|scope| {
+        let shares = pairs
+            .chunks(share)
+            .map(|pairs| scope.spawn(move || run(pairs)));
+        let workers: Vec<_> = shares.collect();
+        let mut sads = Vec::with_capacity(pairs.len());
+        for worker in workers {
+            match worker.join() {
+                Ok(some) => sads.extend(some?),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        Ok(sads)
+    })
+}
