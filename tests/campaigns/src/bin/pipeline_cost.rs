@@ -3,7 +3,7 @@
 //! What the element costs in a pipeline, against what its kernel costs alone.
 
 use std::io::Write;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use campaigns::{CampaignError, percentile, pipeline, play};
@@ -15,7 +15,8 @@ const TARGET: f64 = 1.15;
 
 /// Runs `filesrc ! rawvideoparse ! ELEMENT ! fakesink` over 1080p8 frames in the page cache, with
 /// vmafxmotion and with identity in turn. The difference per frame is compared with the time that
-/// the kernel takes for the same planes in memory. Medians of all rounds.
+/// the kernel takes for the same planes in memory. Medians of all rounds. Where ffmpeg is installed,
+/// its filter vmafmotion runs over the same file in the same rounds, against its filter null.
 #[derive(Debug, Parser)]
 struct Arguments {
     /// Rounds of both pipelines and the kernel
@@ -79,12 +80,33 @@ fn run(path: &std::path::Path, element: &str) -> Result<Duration, CampaignError>
     Ok(start.elapsed() / FRAMES as u32)
 }
 
-fn measure(rounds: usize) -> Result<[Duration; 3], CampaignError> {
+/// FFmpeg over the same file; `None` where it is not installed.
+fn peer(path: &std::path::Path, filter: &str) -> Option<Duration> {
+    let size = format!("{WIDTH}x{HEIGHT}");
+    let start = Instant::now();
+    let done = Command::new("ffmpeg")
+        .args([
+            "-v", "error", "-nostdin", "-f", "rawvideo", "-pix_fmt", "gray", "-s",
+        ])
+        .arg(size)
+        .arg("-i")
+        .arg(path)
+        .args(["-vf", filter, "-f", "null", "-"])
+        .status();
+    let done = done.is_ok_and(|status| status.success());
+    done.then(|| start.elapsed() / FRAMES as u32)
+}
+
+/// Medians: identity, vmafxmotion, the kernel; and FFmpeg's null and vmafmotion.
+type Medians = ([Duration; 3], Option<[Duration; 2]>);
+
+fn measure(rounds: usize) -> Result<Medians, CampaignError> {
     let film = film();
     let mut file = tempfile::NamedTempFile::new()?;
     file.write_all(&film)?;
     file.flush()?;
     let mut times: [Vec<Duration>; 3] = Default::default();
+    let mut peers: [Vec<Duration>; 2] = Default::default();
     // The first round warms the page cache up.
     for round in 0..=rounds {
         let taken = [
@@ -92,21 +114,27 @@ fn measure(rounds: usize) -> Result<[Duration; 3], CampaignError> {
             run(file.path(), "vmafxmotion messages=summary")?,
             kernel(&film)?,
         ];
-        if round > 0 {
-            times
-                .iter_mut()
-                .zip(taken)
-                .for_each(|(times, taken)| times.push(taken));
+        if round == 0 {
+            continue;
+        }
+        for (times, taken) in times.iter_mut().zip(taken) {
+            times.push(taken);
+        }
+        for (times, filter) in peers.iter_mut().zip(["null", "vmafmotion"]) {
+            times.extend(peer(file.path(), filter));
         }
     }
-    Ok(times
+    let median = |times: &mut Vec<Duration>| percentile(times, 50.0);
+    let [null, motion] = peers.each_mut().map(median);
+    let times = times
         .each_mut()
-        .map(|times| percentile(times, 50.0).unwrap_or_default()))
+        .map(|times| median(times).unwrap_or_default());
+    Ok((times, null.zip(motion).map(|(null, motion)| [null, motion])))
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let [identity, motion, kernel] = match measure(arguments.rounds.max(1)) {
+    let ([identity, motion, kernel], peer) = match measure(arguments.rounds.max(1)) {
         Ok(times) => times,
         Err(error) => {
             eprintln!("pipeline-cost: {error}");
@@ -125,6 +153,17 @@ fn main() -> ExitCode {
     println!("  added            {:>7.3} ms", ms(added));
     println!("  kernel alone     {:>7.3} ms", ms(kernel));
     println!("  ratio            {ratio:>7.2}");
+    match peer {
+        Some([null, peer]) => {
+            let peer = peer.saturating_sub(null);
+            let times = peer.as_secs_f64() / added.as_secs_f64();
+            println!(
+                "  FFmpeg's vmafmotion adds {:.3} ms to null: {times:.1} times as much",
+                ms(peer)
+            );
+        }
+        None => println!("  (no peer: ffmpeg with the filter vmafmotion is not installed)"),
+    }
     if arguments.check && ratio > TARGET {
         eprintln!("pipeline-cost: the ratio must be at most {TARGET}");
         return ExitCode::FAILURE;
