@@ -436,6 +436,7 @@ fn bad_calls_change_nothing() {
         scorer.submit(7, 7).expect("room");
     }
     assert_eq!(scorer.submit(7, 7), Err(SubmitError::Busy.into()));
+    assert!(format!("{scorer:?}").starts_with("LiveScorer"));
 }
 
 /// The handler may call anything; what that causes is handed over after it, not inside it.

@@ -13,11 +13,11 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use vmaf_motion::chunks::{Part, needed_postroll, needed_preroll};
 use vmaf_motion::clock::{Cut, Span, WindowClock};
-use vmaf_motion::derive::{Derivation, Rules};
+use vmaf_motion::derive::{Derivation, FinalScore, Rules};
 use vmaf_motion::pool::{Method, Methods, Pooled, Scores, pool};
 use vmaf_motion::sad::Distance;
 use vmaf_motion::session::{Event, Session};
-use vmaf_motion::windows::{Config, Failure, FrameScore, Poll, WindowId, WindowResult};
+use vmaf_motion::windows::{Config, Failure, FeedError, FrameScore, Poll, WindowId, WindowResult};
 
 use reference::flushed_integer;
 
@@ -404,7 +404,7 @@ fn derivation_step(
     derivation: &mut Derivation,
     session: &mut Session,
     mut emit: impl FnMut(Event),
-    step: impl FnOnce(&mut Derivation, &mut dyn FnMut(vmaf_motion::FinalScore)),
+    step: impl FnOnce(&mut Derivation, &mut dyn FnMut(FinalScore)),
 ) {
     step(derivation, &mut |score| {
         session.score(score, &mut emit).expect("in order")
@@ -507,6 +507,56 @@ fn check_reports(
         (reported_end.saturating_sub(first)) as u64
     );
     assert_eq!(summary.scored(), scored.len() as u64);
+}
+
+/// Also within the preroll, where nothing is reported yet.
+#[test]
+fn a_session_takes_scores_in_order_after_their_frames() {
+    let part = Part::new(10, 2, 1, Distance::One, true).unwrap();
+    let mut session = Session::new(part, Config::default()).expect("defaults");
+    assert_eq!(*session.part(), part);
+    let score = |frame| FinalScore {
+        frame,
+        ..FinalScore::default()
+    };
+    let order = |frame, expected, fed| {
+        Err(FeedError::Order {
+            frame,
+            expected,
+            fed,
+        })
+    };
+    let mut reported = Vec::new();
+    let mut emit = |event: Event| match event {
+        Event::Frame(frame) => reported.push(frame.score.frame),
+        Event::Window(result) => panic!("{result:?}"),
+    };
+    assert_eq!(session.score(score(0), &mut emit), order(0, 0, 0));
+    for frame in 0..5 {
+        assert_eq!(session.feed(None, &mut emit), Ok(frame));
+        assert_eq!(session.fed(), frame + 1);
+        assert_eq!(
+            session.score(score(frame + 1), &mut emit),
+            order(frame + 1, frame, frame + 1)
+        );
+        assert_eq!(session.score(score(frame), &mut emit), Ok(()));
+        assert_eq!(
+            session.score(score(frame), &mut emit),
+            order(frame, frame + 1, frame + 1)
+        );
+    }
+    assert!(!session.has_ended());
+    session.flush(&mut emit);
+    assert!(session.has_ended());
+    assert_eq!(
+        session.score(score(5), &mut emit),
+        Err(FeedError::Ended { frame: 5 })
+    );
+    assert_eq!(
+        session.feed(None, &mut emit),
+        Err(FeedError::Ended { frame: 5 })
+    );
+    assert_eq!(reported, [10, 11]);
 }
 
 proptest! {
