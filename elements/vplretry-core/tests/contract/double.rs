@@ -137,6 +137,7 @@ pub(crate) struct Double {
     pub(crate) events: Vec<(Duration, Event)>,
     pub(crate) pauses: Vec<Duration>,
 
+    last_input: Option<Input>,
     /// The last answer was that of a busy or starved device.
     was_busy: bool,
     drained: bool,
@@ -180,6 +181,7 @@ impl Default for Double {
             log: Vec::new(),
             events: Vec::new(),
             pauses: Vec::new(),
+            last_input: None,
             was_busy: false,
             drained: false,
             dead: false,
@@ -398,6 +400,10 @@ impl VplDecodeDriver for Double {
     fn decode_async(&mut self, input: Input) -> Decoded<Surface, Token> {
         self.ledger.forbid_after_cancel();
         self.ledger.pass(self.decode_time);
+        if self.last_input.replace(input) != Some(input) {
+            // A drain, on its own or within a re-initialisation, has a budget of its own.
+            self.note_progress();
+        }
         self.calls_without_progress += 1;
         if let Some((calls, time)) = self.patience {
             assert!(
