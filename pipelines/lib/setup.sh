@@ -18,8 +18,9 @@ declare -rA packages=(
     [build]='gcc libc6-dev pkg-config libgstreamer1.0-dev libgstreamer-plugins-base1.0-dev'
     [run]='gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good
         gstreamer1.0-plugins-bad gstreamer1.0-libav'
-    # x264enc; the Python reader; NVIDIA's headers.
-    [test]='gstreamer1.0-plugins-ugly python3-gst-1.0 gir1.2-gst-plugins-base-1.0 libffmpeg-nvenc-dev'
+    # x264enc; the Python reader; NVIDIA's headers; a client of the CUDA stand-in.
+    [test]='gstreamer1.0-plugins-ugly python3-gst-1.0 gir1.2-gst-plugins-base-1.0 libffmpeg-nvenc-dev
+        ffmpeg'
 )
 
 say() {

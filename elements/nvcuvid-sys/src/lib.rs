@@ -15,6 +15,7 @@
 //! | [`memory`] | [`PinnedBuffer`]: host memory that the device writes to asynchronously |
 //! | [`caps`] | [`DecoderCaps`]: what a device decodes |
 //! | [`parser`] | [`Parser`]: a bitstream goes in, callbacks come out; no panic crosses them |
+//! | [`picture`] | [`PictureParams`]: what the parser hands to the decoder |
 //! | [`config`] | [`DecoderConfig`]: the parameters of a decoder, as the parser's format asks for them |
 //! | [`decoder`] | [`Decoder`]: pictures by index |
 //! | [`surface`] | [`MappedSurface`]: a decoded picture in device memory |
@@ -66,6 +67,7 @@ pub mod library;
 pub mod load;
 pub mod memory;
 pub mod parser;
+pub mod picture;
 pub mod result;
 pub mod stream;
 pub mod surface;
@@ -84,8 +86,9 @@ pub use load::LoadError;
 pub use memory::PinnedBuffer;
 pub use parser::{
     CallbackFailed, OperatingPoint, Packet, ParseError, Parser, ParserClient, ParserConfig,
-    PictureParams, SequenceAnswer,
+    SequenceAnswer,
 };
+pub use picture::PictureParams;
 pub use result::{CuError, CuResult};
 pub use stream::{Event, Stream};
 pub use surface::{FieldSelection, MappedSurface, SurfaceLayout};

@@ -144,6 +144,53 @@ fn the_client_is_told_what_the_stream_holds() {
     drop(child);
 }
 
+/// Counts what is shown, in a place that it borrows.
+struct Shown<'a>(&'a mut usize);
+
+impl ParserClient for Shown<'_> {
+    fn sequence(&mut self, _: &CUVIDEOFORMAT) -> Result<SequenceAnswer, CallbackFailed> {
+        Ok(SequenceAnswer::Keep)
+    }
+
+    fn decode(&mut self, _: &PictureParams) -> Result<(), CallbackFailed> {
+        Ok(())
+    }
+
+    fn display(&mut self, _: &CUVIDPARSERDISPINFO) -> Result<(), CallbackFailed> {
+        *self.0 += 1;
+        Ok(())
+    }
+}
+
+#[test]
+fn a_client_lives_for_a_packet_and_may_borrow() {
+    let child = World::child(stubs, || {
+        let mut parser = Pair::new(cudaVideoCodec_H264).parser;
+        let mut shown = 0;
+        for data in [b"S\x04D\x00P\x00", b"P\x01D\x01P\x02"] {
+            parser
+                .parse(&packet(data), &mut Shown(&mut shown))
+                .expect("it is parsed");
+        }
+        assert_eq!(shown, 3);
+    });
+    drop(child);
+}
+
+#[test]
+fn owners_may_go_to_other_threads() {
+    fn sent<T: Send>() {}
+    fn shared<T: Send + Sync>() {}
+    sent::<Parser>();
+    sent::<PendingCopy<PinnedBuffer>>();
+    shared::<Context>();
+    shared::<Decoder>();
+    shared::<Stream>();
+    shared::<Event>();
+    shared::<MappedSurface>();
+    shared::<PinnedBuffer>();
+}
+
 #[test]
 fn av1_has_a_second_surface_and_operating_points() {
     let child = World::child(stubs, || {

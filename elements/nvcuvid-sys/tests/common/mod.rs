@@ -51,6 +51,12 @@ impl World {
         )
     }
 
+    /// A library that was built elsewhere.
+    pub fn library(self, from: &Path, name: &str) -> Self {
+        std::fs::copy(from, self.folder().join(name)).expect("the library is copied");
+        self
+    }
+
     /// A file that is no library.
     pub fn rubbish(self, name: &str) -> Self {
         std::fs::write(self.folder().join(name), "not a library").expect("a file is written");
