@@ -15,7 +15,7 @@ types="$types|FrameAllocator|FrameAllocRequest|FrameAllocResponse|DecodeStat|Pay
 types="$types|Version|IMPL|Priority|HandleType|ResourceType|ExtBuffer|ExtAllocationHints"
 types="$types|ImplementedFunctions|ExtendedDeviceId|GUID|PoolAllocationPolicy|ImplCapsDeliveryFormat"
 types="$types|AccelerationMode|HDL|ExtVideoSignalInfo|EncodeCtrl|EncodeStat|VPPStat|ExtVppAuxData"
-types="$types|VideoChannelParam|SurfaceArray)"
+types="$types|VideoChannelParam|SurfaceArray|MemoryFlags|VariantType|MediaAdapterType)"
 
 vars='MFX_(ERR|WRN|TASK|CODEC|FOURCC|CHROMAFORMAT|PICSTRUCT|BITSTREAM|CORRUPTION|MAP|MEMTYPE|HANDLE'
 vars="$vars|RESOURCE|IMPL|IMPLCAPS|IMPL_TYPE|ACCEL_MODE|VARIANT_TYPE|VARIANT_VERSION|TIMESTAMP|PROFILE|LEVEL"

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | [`decoder`] | one packet in, pictures out, each with the token of its packet; drain and flush |
 //! | [`picture`] | a decoded picture: planes, crop, depth, what is known to be wrong with it |
-//! | [`pack`] | a picture written as NV12 or P010 into memory of the runtime's own |
+//! | [`pack`](mod@pack) | a picture written as NV12 or P010 into memory of the runtime's own |
 //!
 //! Nothing here knows of the interface that a runtime offers to its clients.
 

@@ -133,20 +133,7 @@ fn skip_scaling_list(bits: &mut Bits<'_>, size: u32) -> Option<()> {
 }
 
 fn usability_information(bits: &mut Bits<'_>, sequence: &mut Sequence) -> Option<()> {
-    read_aspect(bits, sequence)?;
-    if bits.flag()? {
-        bits.flag()?; // overscan
-    }
-    if bits.flag()? {
-        bits.skip(4)?;
-        if bits.flag()? {
-            bits.skip(24)?;
-        }
-    }
-    if bits.flag()? {
-        bits.ue()?;
-        bits.ue()?;
-    }
+    read_display(bits, sequence)?;
     if bits.flag()? {
         let (units_in_tick, time_scale) = (bits.bits(32)?, bits.bits(32)?);
         bits.flag()?;
@@ -184,22 +171,35 @@ fn usability_information(bits: &mut Bits<'_>, sequence: &mut Sequence) -> Option
     Some(())
 }
 
-/// The aspect ratio, which H.264 and H.265 write alike.
-pub(crate) fn read_aspect(bits: &mut Bits<'_>, sequence: &mut Sequence) -> Option<()> {
-    if !bits.flag()? {
-        return Some(());
+/// Aspect ratio, overscan, colour and chroma location, with which the usability information of H.264 and of
+/// H.265 begins alike. Only the aspect ratio is kept.
+pub(crate) fn read_display(bits: &mut Bits<'_>, sequence: &mut Sequence) -> Option<()> {
+    if bits.flag()? {
+        let index = bits.bits(8)?;
+        let ratio = if index == 255 {
+            (bits.bits(16)?, bits.bits(16)?)
+        } else {
+            SAMPLE_ASPECTS
+                .get(index as usize)
+                .copied()
+                .unwrap_or((0, 0))
+        };
+        if ratio.0 > 0 && ratio.1 > 0 {
+            sequence.sample_aspect = Some(ratio);
+        }
     }
-    let index = bits.bits(8)?;
-    let ratio = if index == 255 {
-        (bits.bits(16)?, bits.bits(16)?)
-    } else {
-        SAMPLE_ASPECTS
-            .get(index as usize)
-            .copied()
-            .unwrap_or((0, 0))
-    };
-    if ratio.0 > 0 && ratio.1 > 0 {
-        sequence.sample_aspect = Some(ratio);
+    if bits.flag()? {
+        bits.flag()?; // overscan
+    }
+    if bits.flag()? {
+        bits.skip(4)?;
+        if bits.flag()? {
+            bits.skip(24)?;
+        }
+    }
+    if bits.flag()? {
+        bits.ue()?;
+        bits.ue()?;
     }
     Some(())
 }

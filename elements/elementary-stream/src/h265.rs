@@ -3,7 +3,7 @@
 //! H.265 parameter sets and slice headers, as far as they tell the sequence (ITU-T H.265, 7.3.2 and 7.3.6).
 
 use crate::bits::{Bits, unescape};
-use crate::h264::read_aspect;
+use crate::h264::read_display;
 use crate::sequence::{Sampling, Sequence};
 
 /// Reads a sequence parameter set: its id and what it says. `nal` begins with the two header bytes.
@@ -101,20 +101,7 @@ fn rest(bits: &mut Bits<'_>, order_count_bits: u32, sequence: &mut Sequence) -> 
     if !bits.flag()? {
         return Some(());
     }
-    read_aspect(bits, sequence)?;
-    if bits.flag()? {
-        bits.flag()?;
-    }
-    if bits.flag()? {
-        bits.skip(4)?;
-        if bits.flag()? {
-            bits.skip(24)?;
-        }
-    }
-    if bits.flag()? {
-        bits.ue()?;
-        bits.ue()?;
-    }
+    read_display(bits, sequence)?;
     bits.flag()?;
     sequence.progressive = !bits.flag()?; // field_seq_flag
     bits.flag()?;

@@ -88,3 +88,41 @@ pub fn is_field(extension: &[u8]) -> Option<bool> {
     bits.skip(18)?;
     Some(bits.bits(2)? != 3)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Codec, Header, find_header};
+
+    /// What ffmpeg writes for 190x142 at 25 frames a second, up to the first picture.
+    const STREAM: [u8; 38] = [
+        0, 0, 1, 0xb3, 0x0b, 0xe0, 0x8e, 0x13, 0xff, 0xff, 0xe0, 0x18, 0, 0, 1, 0xb5, 0x14, 0x82,
+        0, 1, 0, 0, 0, 0, 1, 0xb8, 0, 8, 0, 0x40, 0, 0, 1, 0, 0, 0x0f, 0xff, 0xf8,
+    ];
+
+    #[test]
+    fn an_extension_that_ends_in_a_zero_byte_is_whole() {
+        let Header::Found { offset, sequence } = find_header(Codec::Mpeg2, &STREAM, false) else {
+            panic!("the header was not found");
+        };
+        assert_eq!(offset, 0);
+        assert_eq!((sequence.width, sequence.height), (190, 142));
+        assert_eq!(sequence.frame_rate, Some((25, 1)));
+        assert_eq!(sequence.sample_aspect, Some((1, 1)));
+        assert_eq!((sequence.profile, sequence.level), (0x40, 8));
+        assert!(!sequence.progressive);
+    }
+
+    #[test]
+    fn a_header_without_an_extension_is_mpeg_1() {
+        let sequence = sequence_header(&STREAM[3..12], None).expect("a header");
+        assert!(sequence.progressive && sequence.profile == 0);
+    }
+
+    #[test]
+    fn a_picture_is_a_frame_or_a_field() {
+        assert_eq!(is_field(&[0xb5, 0x8f, 0xff, 0xf3, 0, 0]), Some(false));
+        assert_eq!(is_field(&[0xb5, 0x8f, 0xff, 0xf1, 0, 0]), Some(true));
+        assert_eq!(is_field(&[0xb5, 0x14, 0x82, 0, 1, 0]), None);
+    }
+}

@@ -120,7 +120,7 @@ impl Reader {
                 Ahead::Clear { until } => limit = until,
             }
         }
-        for unit in units(data) {
+        for unit in units(data, self.codec != Codec::Mpeg2) {
             if unit.start >= limit {
                 break;
             }
@@ -161,7 +161,7 @@ impl Reader {
     /// Reads the parameter sets up to the next picture, and how far the data may be taken before it.
     fn look_ahead(&mut self, data: &[u8], last: bool) -> Ahead {
         let (mut doubtful, mut header) = (None, None);
-        for unit in units(data) {
+        for unit in units(data, self.codec != Codec::Mpeg2) {
             if !readable(&unit, last) {
                 break;
             }
@@ -262,7 +262,7 @@ fn find_parameter_sets(codec: Codec, data: &[u8], last: bool) -> Header {
     let mut parameters = Parameters::new(codec);
     let (mut first, mut said) = (None, None);
     let mut keep = data.len() - if last { 0 } else { unfinished_tail(data) };
-    for unit in units(data) {
+    for unit in units(data, codec != Codec::Mpeg2) {
         if !readable(&unit, last) {
             keep = unit.start;
             break;

@@ -985,6 +985,10 @@ pub const MFX_PLATFORM_ATS_M: _bindgen_ty_4 = 46;
 pub const MFX_PLATFORM_ALDERLAKE_N: _bindgen_ty_4 = 55;
 pub const MFX_PLATFORM_KEEMBAY: _bindgen_ty_4 = 50;
 pub type _bindgen_ty_4 = ::std::os::raw::c_uint;
+pub const MFX_MEDIA_UNKNOWN: mfxMediaAdapterType = 65535;
+pub const MFX_MEDIA_INTEGRATED: mfxMediaAdapterType = 0;
+pub const MFX_MEDIA_DISCRETE: mfxMediaAdapterType = 1;
+pub type mfxMediaAdapterType = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct mfxPlatform {
@@ -2847,6 +2851,11 @@ pub const MFX_HANDLE_CM_DEVICE: mfxHandleType = 8;
 pub const MFX_HANDLE_HDDLUNITE_WORKLOADCONTEXT: mfxHandleType = 9;
 pub const MFX_HANDLE_PXP_CONTEXT: mfxHandleType = 10;
 pub type mfxHandleType = ::std::os::raw::c_uint;
+pub const MFX_MAP_READ: mfxMemoryFlags = 1;
+pub const MFX_MAP_WRITE: mfxMemoryFlags = 2;
+pub const MFX_MAP_READ_WRITE: mfxMemoryFlags = 3;
+pub const MFX_MAP_NOWAIT: mfxMemoryFlags = 16;
+pub type mfxMemoryFlags = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Copy, Clone)]
 pub struct mfxFrameSurface1 {
