@@ -9,7 +9,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/../pipelines/lib/setup.sh"
 
 (($# > 0)) || set -- --workspace
 
-need_packages build run test
+need_packages build run runtimes test
 need_rust
 choose_profile debug
 

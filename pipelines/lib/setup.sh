@@ -20,7 +20,9 @@ declare -rA packages=(
         gstreamer1.0-plugins-bad gstreamer1.0-libav'
     # x264enc; the Python reader; NVIDIA's headers; a client of the CUDA stand-in.
     [test]='gstreamer1.0-plugins-ugly python3-gst-1.0 gir1.2-gst-plugins-base-1.0 libffmpeg-nvenc-dev
-        ffmpeg'
+        libvpl-dev libvpl2 onevpl-tools ffmpeg valgrind'
+    # The software runtimes: libavcodec, and what makes bindings of it.
+    [runtimes]='libavcodec-dev libavutil-dev libclang-dev'
 )
 
 say() {

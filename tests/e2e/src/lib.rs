@@ -9,7 +9,6 @@
 
 pub mod child;
 pub mod stage;
-pub mod streams;
 
 use std::path::{Path, PathBuf};
 

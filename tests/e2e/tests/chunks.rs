@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use e2e::{streams, workspace_root};
+use e2e::workspace_root;
 use gst::ClockTime;
 use gst::prelude::*;
 use serde_json::Value;
@@ -131,13 +131,16 @@ fn chunked_equals_whole() {
     gst::init().expect("GStreamer starts");
     gstvmafxmotion::plugin_register_static().expect("the plugin registers");
     let films = [
-        decode(&streams::h264(), "h264parse ! avdec_h264"),
         decode(
-            &streams::stream("codec/h265/test_data/bbb.h265"),
+            &test_streams::named("test-25fps.h264").path,
+            "h264parse ! avdec_h264",
+        ),
+        decode(
+            &test_streams::named("bbb.h265").path,
             "h265parse ! avdec_h265",
         ),
         decode(
-            &streams::stream("codec/vp9/test_data/test-25fps.vp9"),
+            &test_streams::named("test-25fps.vp9").path,
             "ivfparse ! vp9dec",
         ),
     ];

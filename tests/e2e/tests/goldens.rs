@@ -47,10 +47,13 @@ fn properties(run: &Value) -> Vec<String> {
     [extractor.to_owned()].into_iter().chain(options).collect()
 }
 
+/// A feature's name and its bits in a line of a score file.
+type Feature = (&'static str, fn(&Frame) -> u64);
+
 /// Whether the frames of a score file have the bits of a golden's run.
 #[track_caller]
 fn check_bits(frames: &[Frame], set: &Value, context: &str) {
-    let features: [(&str, fn(&Frame) -> u64); 3] = [
+    let features: [Feature; 3] = [
         ("motion", |frame| frame.motion.to_bits()),
         ("motion2", |frame| frame.motion2.to_bits()),
         ("motion3", |frame| frame.motion3.to_bits()),

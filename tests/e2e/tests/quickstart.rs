@@ -14,7 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 use common::scores;
-use e2e::{Finished, Stage, command, profile, profile_dir, run, streams, workspace_root};
+use e2e::{Finished, Stage, command, profile, profile_dir, run, workspace_root};
 use tempfile::TempDir;
 
 /// A folder to call from; scores go to `scores/` in it.
@@ -115,11 +115,8 @@ fn containers_are_scored_and_their_sound_is_passed_over() {
 #[test]
 fn raw_streams_are_scored() {
     let desk = Desk::new();
-    for (stream, frames) in [
-        ("codec/h265/test_data/bear.h265", 30),
-        ("codec/vp9/test_data/test-25fps.vp9", 250),
-    ] {
-        let path = streams::stream(stream);
+    for (stream, frames) in [("bear.h265", 30), ("test-25fps.vp9", 250)] {
+        let path = test_streams::named(stream).path;
         let name = path.file_name().and_then(OsStr::to_str).expect("a name");
         desk.check(desk.quickstart([&path]), name, frames);
     }
