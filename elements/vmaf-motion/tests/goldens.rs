@@ -70,8 +70,14 @@ fn compare(what: &str, run: &Value, output: &str, values: impl Iterator<Item = f
     expected.len()
 }
 
-#[test]
-fn integer_goldens() {
+/// An array of a golden run, and the score it is compared with.
+type Output = (&'static str, fn(&FinalScore) -> f64);
+
+/// Scores every run of an extractor as `score` does; gives the numbers of runs and values.
+fn all(
+    extractor: &str,
+    score: impl Fn(&Clip, &MotionOptions, Geometry, &[Vec<u8>]) -> Vec<FinalScore>,
+) -> (usize, usize) {
     let (mut runs, mut values) = (0, 0);
     for golden in goldens() {
         let Some(clip) = Clip::of_golden(&golden) else {
@@ -81,120 +87,74 @@ fn integer_goldens() {
         let geometry = Geometry::new(clip.w, clip.h, format).expect("a size");
         let planes = clip.luma(&golden);
         for run in golden["runs"].as_array().expect("runs") {
-            if run["extractor"] != "motion" {
+            if run["extractor"] != extractor {
                 continue;
             }
             let what = format!("{} {}", golden["id"], run["set"]);
             let options = options(run);
-            let scores = scores(&options, geometry, &planes);
+            let scores = score(&clip, &options, geometry, &planes);
             runs += 1;
-            let motion = || scores.iter().map(|score| score.motion);
-            values += compare(&what, run, "motion_sad", motion());
-            values += compare(&what, run, "motion", motion());
-            values += compare(
-                &what,
-                run,
-                "motion2",
-                scores.iter().map(|score| score.motion2),
-            );
-            values += compare(
-                &what,
-                run,
-                "motion3",
-                scores.iter().map(|score| score.motion3),
-            );
-
+            let outputs: [Output; 4] = [
+                ("motion_sad", |score| score.motion),
+                ("motion", |score| score.motion),
+                ("motion2", |score| score.motion2),
+                ("motion3", |score| score.motion3),
+            ];
+            for (output, value) in outputs {
+                values += compare(&what, run, output, scores.iter().map(value));
+            }
             let names = feature_names(&options);
             for (output, name) in run["names"].as_object().expect("names") {
                 let ours = names.iter().find(|ours| ours.output == output);
-                assert_eq!(
-                    ours.map(|ours| ours.collector.as_str()),
-                    name.as_str(),
-                    "{what}"
-                );
+                let ours = ours.map(|ours| ours.collector.as_str());
+                assert_eq!(ours, name.as_str(), "{what}");
             }
         }
     }
     println!("{runs} runs, {values} values");
+    (runs, values)
+}
+
+#[test]
+fn integer_goldens() {
+    let found = all("motion", |_, options, geometry, planes| {
+        scores(options, geometry, planes)
+    });
     assert!(
-        runs >= 254 && values >= 5_749,
-        "only {runs} runs with {values} values were found"
+        found.0 >= 254 && found.1 >= 5_749,
+        "only {found:?} were found"
     );
 }
 
 #[test]
 fn float_goldens() {
-    let (mut runs, mut values) = (0, 0);
-    for golden in goldens() {
-        let Some(clip) = Clip::of_golden(&golden) else {
-            continue;
-        };
-        let format = SampleFormat::low(clip.depth).expect("a depth");
-        let geometry = |(w, h)| Geometry::new(w, h, format).expect("a size");
-        let luma_geometry = geometry((clip.w, clip.h));
-        let planes = clip.luma(&golden);
-        for run in golden["runs"].as_array().expect("runs") {
-            if run["extractor"] != "float_motion" {
-                continue;
-            }
-            let what = format!("{} {}", golden["id"], run["set"]);
-            let options = options(run);
-            let chroma_geometry = options.add_uv.then(|| geometry(clip.plane_size(1)));
-            let stream = MotionStream::with_chroma(&options, luma_geometry, chroma_geometry);
-            let mut stream = stream.expect("a stream");
-            let mut scores: Vec<FinalScore> = Vec::new();
-            for (frame, luma) in (0..).zip(&planes) {
-                let luma =
-                    Plane::new(luma, luma_geometry.row_bytes(), luma_geometry).expect("luma");
-                let step = match chroma_geometry {
-                    None => stream.push(&luma),
-                    Some(geometry) => {
-                        let chroma = [1, 2].map(|c| clip.plane(frame, c));
-                        let chroma = chroma.each_ref().map(|plane| {
-                            let step = geometry.format().bytes();
-                            Component::new(plane, geometry.row_bytes(), step, geometry)
-                                .expect("chroma")
-                        });
-                        stream.push_with_chroma(&luma, chroma)
-                    }
-                };
-                scores.extend(step.expect("a step").finals.iter());
-            }
-            scores.extend(stream.flush().iter());
-            runs += 1;
-            values += compare(
-                &what,
-                run,
-                "motion",
-                scores.iter().map(|score| score.motion),
-            );
-            values += compare(
-                &what,
-                run,
-                "motion2",
-                scores.iter().map(|score| score.motion2),
-            );
-            values += compare(
-                &what,
-                run,
-                "motion3",
-                scores.iter().map(|score| score.motion3),
-            );
-
-            let names = feature_names(&options);
-            for (output, name) in run["names"].as_object().expect("names") {
-                let ours = names.iter().find(|ours| ours.output == output);
-                assert_eq!(
-                    ours.map(|ours| ours.collector.as_str()),
-                    name.as_str(),
-                    "{what}"
-                );
-            }
+    let found = all("float_motion", |clip, options, luma_geometry, planes| {
+        let chroma_size = options.add_uv.then(|| clip.plane_size(1));
+        let chroma_geometry = chroma_size
+            .map(|(w, h)| Geometry::new(w, h, luma_geometry.format()).expect("a chroma size"));
+        let stream = MotionStream::with_chroma(options, luma_geometry, chroma_geometry);
+        let mut stream = stream.expect("a stream");
+        let mut scores: Vec<FinalScore> = Vec::new();
+        for (frame, luma) in (0..).zip(planes) {
+            let luma = Plane::new(luma, luma_geometry.row_bytes(), luma_geometry).expect("luma");
+            let step = match chroma_geometry {
+                None => stream.push(&luma),
+                Some(geometry) => {
+                    let chroma = [1, 2].map(|c| clip.plane(frame, c));
+                    let chroma = chroma.each_ref().map(|plane| {
+                        let step = geometry.format().bytes();
+                        Component::new(plane, geometry.row_bytes(), step, geometry).expect("chroma")
+                    });
+                    stream.push_with_chroma(&luma, chroma)
+                }
+            };
+            scores.extend(step.expect("a step").finals.iter());
         }
-    }
-    println!("{runs} runs, {values} values");
+        scores.extend(stream.flush().iter());
+        scores
+    });
     assert!(
-        runs >= 91 && values >= 2_003,
-        "only {runs} runs with {values} values were found"
+        found.0 >= 91 && found.1 >= 2_003,
+        "only {found:?} were found"
     );
 }

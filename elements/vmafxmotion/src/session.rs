@@ -12,7 +12,7 @@ use thiserror::Error;
 use vmaf_motion::chunks::Part;
 use vmaf_motion::float::Component;
 use vmaf_motion::pool::Feature;
-use vmaf_motion::session::Event;
+use vmaf_motion::session::{Event, Session as Scores};
 use vmaf_motion::stream::StreamError;
 use vmaf_motion::windows::{
     Config, ConfigError, FeedError, FrameScore, Poll, SubmitError, WindowId, WindowResult,
@@ -110,7 +110,7 @@ impl News {
 #[derive(Debug)]
 pub(crate) struct Session {
     number: u64,
-    scores: vmaf_motion::session::Session,
+    scores: Scores,
     times: Timeline,
     frames_without_timestamp: u64,
     discontinuities: u64,
@@ -118,7 +118,7 @@ pub(crate) struct Session {
 
 impl Session {
     pub(crate) fn new(number: u64, plan: &Plan) -> Result<Self, ConfigError> {
-        let scores = vmaf_motion::session::Session::new(plan.part, plan.windows)?;
+        let scores = Scores::new(plan.part, plan.windows)?;
         Ok(Self {
             number,
             scores,
@@ -168,18 +168,13 @@ impl Session {
             self.times.push(times);
         }
         let timestamp = times.timestamp.map(ClockTime::nseconds);
-        let mut news = News::default();
-        let Self {
-            scores,
-            times,
-            number,
-            ..
-        } = self;
-        let mut emit = |event: Event| tell(&mut news, *number, times, event);
-        scores.feed(timestamp, &mut emit)?;
-        for &score in step.finals.iter() {
-            scores.score(score, &mut emit)?;
-        }
+        let (taken, news) = self.listen(|scores, emit| {
+            scores.feed(timestamp, &mut *emit)?;
+            step.finals
+                .iter()
+                .try_for_each(|&score| scores.score(score, &mut *emit))
+        });
+        taken?;
         let score = frame.map(|frame| MotionScore {
             session: self.number,
             frame,
@@ -193,25 +188,27 @@ impl Session {
     /// Ends the session: the frames that were not final yet, the windows that were open, the
     /// summary. No summary where no frame was reported.
     pub(crate) fn finish(&mut self, finals: &Finals) -> (News, Option<SummaryMessage>) {
-        let mut news = News::default();
-        let Self {
-            scores,
-            times,
-            number,
-            ..
-        } = self;
-        let mut emit = |event: Event| tell(&mut news, *number, times, event);
-        for &score in finals.iter() {
-            // Frames come in order and were fed: this cannot fail.
-            let _ = scores.score(score, &mut emit);
-        }
-        scores.flush(&mut emit);
+        let ((), news) = self.listen(|scores, emit| {
+            for &score in finals.iter() {
+                // Frames come in order and were fed: this cannot fail.
+                let _ = scores.score(score, &mut *emit);
+            }
+            scores.flush(emit);
+        });
         let summary = (self.scores.summary().frames() > 0).then(|| self.summary());
         (news, summary)
     }
 
     /// The session never had a frame and never will: its windows fail.
     pub(crate) fn abandon(&mut self) -> News {
+        self.listen(|scores, emit| scores.abandon(emit)).1
+    }
+
+    /// Lets `act` work on the scores, and collects what becomes known by it.
+    fn listen<T>(
+        &mut self,
+        act: impl FnOnce(&mut Scores, &mut dyn FnMut(Event)) -> T,
+    ) -> (T, News) {
         let mut news = News::default();
         let Self {
             scores,
@@ -219,8 +216,8 @@ impl Session {
             number,
             ..
         } = self;
-        scores.abandon(|event| tell(&mut news, *number, times, event));
-        news
+        let done = act(scores, &mut |event| tell(&mut news, *number, times, event));
+        (done, news)
     }
 
     fn summary(&self) -> SummaryMessage {
@@ -244,15 +241,8 @@ impl Session {
 
     /// Asks for a window; its id, and its answer where it has one already.
     pub(crate) fn submit(&mut self, first: u64, last: u64) -> Result<(u64, News), SubmitError> {
-        let mut news = News::default();
-        let Self {
-            scores,
-            times,
-            number,
-            ..
-        } = self;
-        let id = scores.submit(first, last, |event| tell(&mut news, *number, times, event))?;
-        Ok((global(*number, id), news))
+        let (id, news) = self.listen(|scores, emit| scores.submit(first, last, emit));
+        Ok((global(self.number, id?), news))
     }
 
     /// The local id of a window of this session.
