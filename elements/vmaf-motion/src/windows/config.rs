@@ -16,7 +16,8 @@ pub struct Config {
     pub methods: Methods,
     /// Windows pool the frames whose index is a multiple of this.
     pub n_subsample: NonZeroU64,
-    /// Final frames kept for late windows and [`Windows::frame_score`], at most [`MAX_HISTORY`].
+    /// Final frames kept for late windows and [`super::Windows::frame_score`]; at most
+    /// [`MAX_HISTORY`].
     pub history: usize,
     /// Index of the first frame, at most [`MAX_FIRST_FRAME`].
     pub first_frame: u64,
