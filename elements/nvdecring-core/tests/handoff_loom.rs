@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MPL-2.0
 
-//! The hand-off between caller, parser thread, worker and flush, in every order a scheduler can choose (with
-//! a bound on preemptions): nobody waits for a wake-up that does not come. loom's clock stands still, so a
+//! The hand-off between caller, parser thread, worker and flush, in every order a scheduler can choose up to
+//! a number of preemptions: nobody waits for a wake-up that does not come. loom's clock stands still, so a
 //! wait that only its deadline would end is a deadlock here.
 //!
-//! The modules are compiled a second time, against loom's lock and condition variable. With every `cargo
-//! test` the first 1500 orders with up to two preemptions are tried; all orders with one preemption take
-//! longer:
+//! The modules are compiled a second time, against loom's lock and condition variable. Every `cargo test`
+//! tries the parser's callbacks against the worker with one preemption, and whole sessions with none (where a
+//! thread waits, all others are tried anyway). The long form has one preemption more each:
 //!
 //! ```sh
 //! cargo test --release -p nvdecring-core --test handoff_loom -- --ignored
@@ -71,6 +71,11 @@ pub use ledger::Stats;
 pub use output::*;
 pub use ring::*;
 pub use session::*;
+
+use decoder::DecoderOwner;
+use driver::Driver;
+use state::{Shared, Step};
+use worker::Worker;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -212,16 +217,19 @@ impl Sink<Instant> for Digits {
     }
 }
 
-fn open(out: &Arc<AtomicU64>) -> Arc<Session<Instant>> {
-    let config = Config {
+fn config() -> Config {
+    Config {
         ring_depth: RingDepth::try_from(1).unwrap(),
         ..Config::new(Identity::Decoded)
-    };
+    }
+}
+
+fn open(out: &Arc<AtomicU64>) -> Arc<Session<Instant>> {
     Arc::new(
         Session::open(
             Arc::new(Instant),
             DeviceGate::new(),
-            config,
+            config(),
             Box::new(Digits(out.clone())),
             Box::new(|event| panic!("{event:?}")),
             Arc::new(LoomClock),
@@ -240,13 +248,132 @@ fn packet(token: u64) -> Packet {
     }
 }
 
-/// Explores so many orders, or all.
-fn explore(preemptions: usize, at_most: Option<usize>, scenario: fn()) {
+/// All orders with at most so many preemptions. Where a thread waits, every other thread is tried anyway.
+fn explore(preemptions: usize, scenario: fn()) {
     let mut model = loom::model::Builder::new();
-    model.max_permutations = at_most;
     model.preemption_bound = Some(preemptions);
     model.max_branches = 100_000;
     model.check(move || spawn(scenario).join().unwrap());
+}
+
+/// The hand-off alone: this thread is the parser's, in its callbacks; the other is the worker.
+struct HandOff {
+    shared: Arc<Shared<Instant>>,
+    driver: Driver<Instant>,
+    out: Arc<AtomicU64>,
+}
+
+impl HandOff {
+    /// The worker runs; the decoder is open.
+    fn new() -> (Self, loom::thread::JoinHandle<()>) {
+        let out = Arc::new(AtomicU64::new(0));
+        let config = config();
+        let shared = Arc::new(Shared::new(config, Arc::new(LoomClock), Box::new(|_| {})));
+        let api = Arc::new(Instant);
+        let mut decoder = DecoderOwner::new(shared.clone(), api.clone(), DeviceGate::new());
+        decoder.open_context().unwrap();
+        let plan = config.plan(1).unwrap();
+        decoder.change(&(), plan, 0).unwrap();
+        let driver = Driver::new(shared.clone(), api.clone(), decoder);
+        let worker = Worker::new(shared.clone(), api, Box::new(Digits(out.clone())));
+        let worker = spawn(move || worker.run());
+        (
+            Self {
+                shared,
+                driver,
+                out,
+            },
+            worker,
+        )
+    }
+
+    /// A packet that is decoded and shown. False where a flush or stop has overtaken it.
+    fn packet(&mut self, token: u64) -> bool {
+        let token = FrameToken(token);
+        let taken = self.shared.with(|state| {
+            state.refusal().is_none() && state.ledger.submit(token, Duration::ZERO).is_ok()
+        });
+        self.driver.packets.start(token, true);
+        let mut begun = true;
+        let parsed = Instant.parse(&mut begun, ParserInput::default(), &mut self.driver);
+        taken && parsed.is_ok() && self.driver.end_packet(true).is_ok()
+    }
+
+    fn wait_until_drained(&self) {
+        self.shared.wait(|state, _| {
+            if state.is_drained() || state.stopping {
+                Step::Done(())
+            } else {
+                Step::Wait(None)
+            }
+        });
+    }
+}
+
+/// Two packets through one slot and one surface.
+fn two_packets_through_one_slot() {
+    let (mut hand_off, worker) = HandOff::new();
+    assert!(hand_off.packet(1));
+    assert!(hand_off.packet(2));
+    hand_off.wait_until_drained();
+    assert_eq!(hand_off.out.load(Ordering::SeqCst), 12);
+    hand_off.shared.with(|state| state.stopping = true);
+    worker.join().unwrap();
+}
+
+/// A stop while the parser thread waits for a surface, the worker for a picture, or neither.
+fn a_stop_while_the_slot_changes_hands() {
+    let (mut hand_off, worker) = HandOff::new();
+    let stop = {
+        let shared = hand_off.shared.clone();
+        spawn(move || {
+            shared.with(|state| {
+                state.stopping = true;
+                state.ring.abandon();
+            });
+        })
+    };
+    hand_off.packet(1);
+    hand_off.packet(2);
+    hand_off.wait_until_drained();
+    stop.join().unwrap();
+    worker.join().unwrap();
+}
+
+/// A flush in the same places: what it overtakes leaves all the same, and what comes after comes out.
+fn a_flush_while_the_slot_changes_hands() {
+    let (mut hand_off, worker) = HandOff::new();
+    let flush = {
+        let (shared, out) = (hand_off.shared.clone(), hand_off.out.clone());
+        spawn(move || {
+            shared.with(|state| {
+                state.epoch += 1;
+                state.ring.abandon();
+                state.ledger.flush();
+            });
+            shared.wait(|state, _| {
+                if state.delivering {
+                    Step::Wait(None)
+                } else {
+                    Step::Done(())
+                }
+            });
+            out.load(Ordering::SeqCst)
+        })
+    };
+    hand_off.packet(1);
+    let at_flush = flush.join().unwrap();
+    let flushed = hand_off.shared.read(|state| state.ledger.stats().flushed);
+    hand_off.wait_until_drained();
+    let out = hand_off.out.load(Ordering::SeqCst);
+    assert!(flushed == 0 || out == at_flush, "I7: out after the flush");
+    hand_off.driver.epoch = 1;
+    hand_off.driver.flush();
+    assert!(hand_off.packet(2));
+    hand_off.wait_until_drained();
+    assert_eq!(hand_off.out.load(Ordering::SeqCst), out * 10 + 2);
+    hand_off.shared.with(|state| state.stopping = true);
+    worker.join().unwrap();
 }
 
 fn two_packets_and_a_drain() {
@@ -300,38 +427,68 @@ fn a_stop_meets_the_hand_off() {
     assert!(stopper.join().unwrap().clean);
 }
 
-/// Orders tried by the short form of each test.
-const SHORT: Option<usize> = Some(1500);
+#[test]
+fn every_wake_up_of_the_hand_off_comes() {
+    explore(1, two_packets_through_one_slot);
+}
+
+#[test]
+fn every_wake_up_of_the_hand_off_comes_with_a_flush() {
+    explore(1, a_flush_while_the_slot_changes_hands);
+}
+
+#[test]
+fn every_wake_up_of_the_hand_off_comes_with_a_stop() {
+    explore(1, a_stop_while_the_slot_changes_hands);
+}
 
 #[test]
 fn every_wake_up_comes() {
-    explore(2, SHORT, two_packets_and_a_drain);
+    explore(0, two_packets_and_a_drain);
 }
 
 #[test]
 fn every_wake_up_comes_with_a_flush() {
-    explore(2, SHORT, a_flush_meets_the_hand_off);
+    explore(0, a_flush_meets_the_hand_off);
 }
 
 #[test]
 fn every_wake_up_comes_with_a_stop() {
-    explore(2, SHORT, a_stop_meets_the_hand_off);
+    explore(0, a_stop_meets_the_hand_off);
 }
 
 #[test]
-#[ignore = "takes minutes"]
-fn every_wake_up_comes_in_all_orders() {
-    explore(1, None, two_packets_and_a_drain);
+#[ignore = "long form"]
+fn every_wake_up_of_the_hand_off_comes_with_two_preemptions() {
+    explore(2, two_packets_through_one_slot);
 }
 
 #[test]
-#[ignore = "takes minutes"]
-fn every_wake_up_comes_with_a_flush_in_all_orders() {
-    explore(1, None, a_flush_meets_the_hand_off);
+#[ignore = "long form"]
+fn every_wake_up_of_the_hand_off_comes_with_a_flush_and_two_preemptions() {
+    explore(2, a_flush_while_the_slot_changes_hands);
 }
 
 #[test]
-#[ignore = "takes minutes"]
-fn every_wake_up_comes_with_a_stop_in_all_orders() {
-    explore(1, None, a_stop_meets_the_hand_off);
+#[ignore = "long form"]
+fn every_wake_up_of_the_hand_off_comes_with_a_stop_and_two_preemptions() {
+    explore(2, a_stop_while_the_slot_changes_hands);
+}
+
+#[test]
+#[ignore = "long form"]
+fn every_wake_up_comes_and_one_preemption() {
+    explore(1, two_packets_and_a_drain);
+}
+
+#[test]
+#[ignore = "long form"]
+fn every_wake_up_comes_with_a_flush_and_one_preemption() {
+    explore(1, a_flush_meets_the_hand_off);
+}
+
+#[test]
+#[ignore = "long form"]
+fn every_wake_up_comes_with_a_stop_and_one_preemption() {
+    explore(1, a_stop_meets_the_hand_off);
 }

@@ -97,7 +97,7 @@ fn overflow_with_nine() {
     }
     assert_eq!(bench.engine.calls("decode"), 8);
     bench.out().blocked = false;
-    bench.sim.sleep(10 * MS);
+    bench.sim.sleep(1000 * MS);
     session.submit(packet(8)).unwrap();
     session.drain().unwrap();
     bench.check_clean(&session.stop());

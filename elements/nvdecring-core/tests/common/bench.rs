@@ -29,7 +29,7 @@ pub struct Out {
     pub pictures: Vec<Shown>,
     pub dropped: Vec<(u64, DropReason)>,
     pub events: Vec<Event>,
-    /// Set: the output blocks until it is cleared and the bell rung.
+    /// Set: the output blocks until this is cleared.
     pub blocked: bool,
     /// The output is in a call.
     pub busy: bool,
@@ -45,8 +45,10 @@ impl Sink<Handle> for Recorder {
     fn picture(&mut self, picture: Picture<Handle>) {
         lock(&self.out).busy = true;
         self.sim.yield_now();
+        let mut pause = Duration::from_millis(1);
         while lock(&self.out).blocked {
-            self.sim.sleep(Duration::from_millis(1));
+            self.sim.sleep(pause);
+            pause = (pause * 2).min(Duration::from_secs(1));
         }
         self.sim.sleep(self.downstream);
         let mut out = lock(&self.out);
