@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: MPL-2.0
+
+//! What the threads of a session share, under one lock that is never held over a call.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::api::{DisplayInfo, FrameToken, GpuApi, Packet, SurfacePlan};
+use crate::calls::{Call, Calls, Role, Watch};
+use crate::clock::{Bell, Clock};
+use crate::config::Config;
+use crate::error::Error;
+use crate::health::Health;
+use crate::ledger::{End, Ledger};
+use crate::output::{DropReason, Event, Observer, Times};
+use crate::pictures::{Decoded, Hold, PictureTable};
+use crate::ring::Ring;
+use crate::sync::{Mutex, PoisonError};
+
+/// A decoder and what it is set up for.
+pub(crate) struct Open<G: GpuApi> {
+    pub(crate) decoder: Arc<G::Decoder>,
+    pub(crate) format: Arc<G::Format>,
+    pub(crate) plan: SurfacePlan,
+}
+
+impl<G: GpuApi> Clone for Open<G> {
+    fn clone(&self) -> Self {
+        Self {
+            decoder: self.decoder.clone(),
+            format: self.format.clone(),
+            plan: self.plan,
+        }
+    }
+}
+
+/// A shown picture in its slot.
+pub(crate) struct Waiting<G: GpuApi> {
+    pub(crate) token: FrameToken,
+    pub(crate) shown: DisplayInfo,
+    pub(crate) decoded: Decoded,
+    /// Let go, outside the lock, once the picture was copied.
+    pub(crate) open: Option<Open<G>>,
+    /// Given back at the same time.
+    pub(crate) hold: Option<Hold>,
+    pub(crate) times: Times,
+}
+
+/// What the parser thread is asked to do.
+pub(crate) enum Job {
+    Packet(Packet),
+    /// Show and hand out everything.
+    Drain,
+    /// Forget everything.
+    Flush,
+}
+
+pub(crate) struct State<G: GpuApi> {
+    pub(crate) ring: Ring<Waiting<G>>,
+    pub(crate) pictures: PictureTable,
+    pub(crate) ledger: Ledger,
+    pub(crate) health: Health,
+    pub(crate) calls: Calls,
+    /// The decoder in use, for looking after surfaces in quarantine.
+    pub(crate) open: Option<Open<G>>,
+    /// Whether the decoder answers to status queries; true until it has refused.
+    pub(crate) has_status: bool,
+    /// Counts flushes: a job of an earlier epoch ends without effect.
+    pub(crate) epoch: u64,
+    pub(crate) flushing: bool,
+    pub(crate) stopping: bool,
+    /// Why the session cannot go on.
+    pub(crate) fatal: Option<Error>,
+    pub(crate) opened: bool,
+    pub(crate) job: Option<Job>,
+    pub(crate) jobs_posted: u64,
+    pub(crate) jobs_done: u64,
+    /// Frames without a picture, on their way to the output.
+    pub(crate) dropped: VecDeque<(FrameToken, DropReason)>,
+    /// The worker is in a call of the output.
+    pub(crate) delivering: bool,
+    /// Since when the oldest picture has nothing ahead of it.
+    pub(crate) head_since: Duration,
+    pub(crate) exited: [bool; 2],
+}
+
+impl<G: GpuApi> State<G> {
+    fn new(config: &Config) -> Self {
+        Self {
+            ring: Ring::new(config.ring_depth.get()),
+            pictures: PictureTable::default(),
+            ledger: Ledger::default(),
+            health: Health::default(),
+            calls: Calls::default(),
+            open: None,
+            has_status: true,
+            epoch: 0,
+            flushing: false,
+            stopping: false,
+            fatal: None,
+            opened: false,
+            job: None,
+            jobs_posted: 0,
+            jobs_done: 0,
+            dropped: VecDeque::new(),
+            delivering: false,
+            head_since: Duration::ZERO,
+            exited: [false; 2],
+        }
+    }
+
+    pub(crate) fn fail(&mut self, error: Error) {
+        self.fatal.get_or_insert(error);
+    }
+
+    /// A frame has no picture: it leaves by way of the worker, once.
+    pub(crate) fn drop_frame(&mut self, token: FrameToken, reason: DropReason) {
+        let end = if reason.is_failure() {
+            End::Failed
+        } else {
+            End::Dropped
+        };
+        if self.ledger.end(token, end) {
+            self.dropped.push_back((token, reason));
+        }
+    }
+
+    /// Why nothing can be done any more.
+    pub(crate) fn end(&self) -> Option<Error> {
+        self.fatal
+            .clone()
+            .or_else(|| self.stopping.then_some(Error::Stopped))
+    }
+
+    /// Why nothing can be taken.
+    pub(crate) fn refusal(&self) -> Option<Error> {
+        self.end()
+            .or_else(|| self.flushing.then_some(Error::Flushing))
+    }
+
+    /// Gives the parser thread a job, and its number.
+    pub(crate) fn post(&mut self, job: Job) -> u64 {
+        self.job = Some(job);
+        self.jobs_posted += 1;
+        self.jobs_posted
+    }
+
+    /// Empties all slots: nobody will.
+    pub(crate) fn take_slots(&mut self) -> Ring<Waiting<G>> {
+        let empty = Ring::new(self.ring.depth());
+        std::mem::replace(&mut self.ring, empty)
+    }
+
+    /// Nothing is on its way to the output.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.ring.is_empty() && self.dropped.is_empty() && !self.delivering
+    }
+
+    /// No thread but the parser's is in the decoder or has a reason to call it.
+    pub(crate) fn decoder_is_quiet(&self) -> bool {
+        self.ring.is_empty() && self.calls.of(Role::Worker).is_none()
+    }
+}
+
+/// What to do after a look at the state.
+pub(crate) enum Step<T> {
+    Done(T),
+    /// Look again when something changes, or at this time.
+    Wait(Option<Duration>),
+}
+
+pub(crate) struct Shared<G: GpuApi> {
+    pub(crate) config: Config,
+    pub(crate) clock: Arc<dyn Clock>,
+    observer: Observer,
+    bell: Bell,
+    state: Mutex<State<G>>,
+}
+
+impl<G: GpuApi> Shared<G> {
+    pub(crate) fn new(config: Config, clock: Arc<dyn Clock>, observer: Observer) -> Self {
+        Self {
+            state: Mutex::new(State::new(&config)),
+            config,
+            clock,
+            observer,
+            bell: Bell::default(),
+        }
+    }
+
+    /// Looks without changing anything.
+    pub(crate) fn read<T>(&self, look: impl FnOnce(&State<G>) -> T) -> T {
+        look(&self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Changes the state and wakes whoever waits for a change.
+    pub(crate) fn with<T>(&self, change: impl FnOnce(&mut State<G>) -> T) -> T {
+        let result = change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
+        self.bell.ring();
+        result
+    }
+
+    /// Looks, with the time, until there is something to do. `look` must change nothing when it waits.
+    pub(crate) fn wait<T>(&self, mut look: impl FnMut(&mut State<G>, Duration) -> Step<T>) -> T {
+        loop {
+            let now = self.clock.now();
+            let (step, seen) = {
+                let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+                // The count is read under the lock, so that no change after this look is missed.
+                (look(&mut state, now), self.bell.count())
+            };
+            match step {
+                Step::Done(result) => {
+                    self.bell.ring();
+                    return result;
+                }
+                Step::Wait(deadline) => self.clock.wait(&self.bell, seen, deadline),
+            }
+        }
+    }
+
+    /// The same for the caller's threads, which also look after the session's: a call that does not
+    /// return is reported, and then ends the session.
+    pub(crate) fn watch<T>(
+        &self,
+        mut look: impl FnMut(&mut State<G>, Duration) -> Step<Result<T, Error>>,
+    ) -> Result<T, Error> {
+        enum Seen<T> {
+            Result(Result<T, Error>),
+            Stalled(Call, Duration),
+        }
+        loop {
+            let seen = self.wait(|state, now| match look(state, now) {
+                Step::Done(result) => Step::Done(Seen::Result(result)),
+                Step::Wait(deadline) => match state.calls.watch(&self.config, now) {
+                    Watch::Fine(next) => Step::Wait(earlier(deadline, next)),
+                    Watch::Stalled(call, elapsed) => Step::Done(Seen::Stalled(call, elapsed)),
+                    Watch::Wedged(error) => {
+                        state.fail(error.clone());
+                        Step::Done(Seen::Result(Err(error)))
+                    }
+                },
+            });
+            match seen {
+                Seen::Result(result) => return result,
+                Seen::Stalled(call, elapsed) => self.tell(Event::Stalled { call, elapsed }),
+            }
+        }
+    }
+
+    /// Makes a call of the library, known to the watchdog.
+    pub(crate) fn call<T>(&self, role: Role, call: Call, make: impl FnOnce() -> T) -> T {
+        let now = self.clock.now();
+        self.with(|state| state.calls.enter(role, call, now));
+        let result = make();
+        self.with(|state| state.calls.leave(role));
+        result
+    }
+
+    pub(crate) fn tell(&self, event: Event) {
+        (self.observer)(event);
+    }
+}
+
+pub(crate) fn earlier(a: Option<Duration>, b: Option<Duration>) -> Option<Duration> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
