@@ -32,6 +32,8 @@ pub(crate) enum Say {
     },
     /// As `Status` without surface and sync, after consuming the rest of the access unit.
     Eat(i32),
+    /// As `Status` without surface and sync, after consuming one byte.
+    Nibble(i32),
 }
 
 /// A status alone.
@@ -431,6 +433,13 @@ impl VplDecodeDriver for Double {
                 {
                     self.eaten.push(fed.unit.id);
                     self.note_progress();
+                }
+                self.session_dies(status);
+                self.answer(status, None, false)
+            }
+            Say::Nibble(status) => {
+                if input == Input::Bitstream {
+                    self.consume(1);
                 }
                 self.session_dies(status);
                 self.answer(status, None, false)

@@ -51,7 +51,8 @@ fn answer(status: impl Strategy<Value = i32>) -> impl Strategy<Value = Say> {
     (status, any::<bool>(), any::<bool>(), 0..8_u8).prop_map(|(status, surface, sync, kind)| {
         match kind {
             0 => Say::Eat(status),
-            1..4 => say(status),
+            1 => Say::Nibble(status),
+            2..4 => say(status),
             _ => Say::Status {
                 status,
                 surface,

@@ -171,6 +171,8 @@ fn s04_busy_and_spinning_have_budgets_of_their_own() {
             .into_loop(limits.clone());
         let error = decode.feed().unwrap_err();
         assert!(matches!(error, Error::Exhausted(e) if e.limit == limit && e.attempts == 15));
+        let spins = if limit == Limit::SpinGuard { 15 } else { 0 };
+        assert_eq!(decode.stats().spins, spins);
     }
 
     // Both together: the text has the number of calls.
@@ -301,6 +303,20 @@ fn s05_a_full_buffer_of_which_nothing_is_consumed_is_an_error() {
         decode.driver().ledger.fates(),
         [(0, Some(Fate::Dropped(Reason::Leftover)))]
     );
+}
+
+#[test]
+fn s05_more_data_after_some_was_consumed_is_normal() {
+    // A full buffer of which a byte is consumed, and an empty one, of which nothing can be.
+    for script in [vec![Say::Nibble(-10)], vec![Say::Eat(2), say(-10)]] {
+        let mut double = Double::with_units(1).script(script);
+        double.buffer_size = 99;
+        let mut decode = double.into_loop(Settings {
+            spin_guard: 1,
+            ..settings()
+        });
+        assert_eq!(decode.feed(), Ok(End::NeedInput));
+    }
 }
 
 #[test]
