@@ -34,13 +34,16 @@ pub enum WrongStructure {
 }
 
 /// Reads fields of a message whose name was checked.
-struct Fields<'a> {
+pub(crate) struct Fields<'a> {
     message: &'static str,
     structure: &'a gst::StructureRef,
 }
 
 impl<'a> Fields<'a> {
-    fn of(structure: &'a gst::StructureRef, message: &'static str) -> Result<Self, WrongStructure> {
+    pub(crate) fn of(
+        structure: &'a gst::StructureRef,
+        message: &'static str,
+    ) -> Result<Self, WrongStructure> {
         if structure.name() == message {
             Ok(Self { message, structure })
         } else {
@@ -51,7 +54,10 @@ impl<'a> Fields<'a> {
         }
     }
 
-    fn get<T: gst::glib::value::FromValue<'a>>(&self, field: &str) -> Result<T, WrongStructure> {
+    pub(crate) fn get<T: gst::glib::value::FromValue<'a>>(
+        &self,
+        field: &str,
+    ) -> Result<T, WrongStructure> {
         self.structure.get(field).map_err(|_| self.unusable(field))
     }
 

@@ -5,6 +5,8 @@
 use gst::glib;
 use gst::meta::CustomMeta;
 
+use crate::messages::{Fields, WrongStructure};
+
 /// Name of the meta and of its structure.
 pub const META_NAME: &str = "VmafxMotionMeta";
 
@@ -61,26 +63,7 @@ impl MotionScore {
             return None;
         }
         let meta = CustomMeta::from_buffer(buffer, META_NAME).ok()?;
-        Self::from_structure(meta.structure())
-    }
-
-    /// Reads the structure of the meta.
-    pub fn from_structure(structure: &gst::StructureRef) -> Option<Self> {
-        let finals = || {
-            Some(FinalFrames {
-                first: structure.get("final-first").ok()?,
-                last: structure.get("final-frame").ok()?,
-                motion2: structure.get("motion2").ok()?,
-                motion3: structure.get("motion3").ok()?,
-            })
-        };
-        Some(Self {
-            session: structure.get("session").ok()?,
-            frame: structure.get("frame").ok()?,
-            motion: structure.get("motion").ok()?,
-            finals: finals(),
-            is_final: structure.get("final").unwrap_or(false),
-        })
+        Self::try_from(meta.structure()).ok()
     }
 
     /// Puts the scores on a buffer, in the place of those of an element further up.
@@ -117,6 +100,30 @@ impl MotionScore {
             structure.set("motion3", finals.motion3);
         }
         structure.set("final", self.is_final);
+    }
+}
+
+/// The structure of the meta, as `gst_custom_meta_get_structure` gives it.
+impl TryFrom<&gst::StructureRef> for MotionScore {
+    type Error = WrongStructure;
+
+    fn try_from(structure: &gst::StructureRef) -> Result<Self, WrongStructure> {
+        let fields = Fields::of(structure, META_NAME)?;
+        let finals = || {
+            Some(FinalFrames {
+                first: structure.get("final-first").ok()?,
+                last: structure.get("final-frame").ok()?,
+                motion2: structure.get("motion2").ok()?,
+                motion3: structure.get("motion3").ok()?,
+            })
+        };
+        Ok(Self {
+            session: fields.get("session")?,
+            frame: fields.get("frame")?,
+            motion: fields.get("motion")?,
+            finals: finals(),
+            is_final: fields.get("final")?,
+        })
     }
 }
 
