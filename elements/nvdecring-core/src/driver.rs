@@ -15,7 +15,7 @@ use crate::output::{DropReason, Times};
 use crate::packets::Packets;
 use crate::pictures::{Decoded, Hold, PictureTable};
 use crate::state::{Shared, State, Step, Waiting};
-use crate::worker::timed_out;
+use crate::verdict::timed_out;
 
 /// The job ends here: a flush, a stop or a fatal error has overtaken it.
 #[derive(Debug)]

@@ -23,7 +23,7 @@
 //! | `calls` | which call each thread is in, and since when |
 //! | `state` | all of these under one lock |
 //! | `parser`, `driver`, `decoder` | the parser thread: jobs, callbacks, the decoder's life |
-//! | `worker` | the worker thread: map, copy, hand out |
+//! | `worker`, `verdict` | the worker thread: map, copy, hand out; what becomes of a picture |
 //!
 //! This crate knows nothing of GStreamer or CUDA. `docs/nvdecring-core.md` has the picture, the invariants and
 //! the test that proves each.
@@ -48,6 +48,7 @@ pub mod ring;
 pub mod session;
 mod state;
 mod sync;
+mod verdict;
 mod worker;
 
 pub use api::{

@@ -33,7 +33,7 @@ fn each_invariant_names_tests_that_exist() {
     let mut tests = BTreeSet::new();
     tests_below(&root.join("src"), &mut tests);
     tests_below(&root.join("tests"), &mut tests);
-    assert!(!tests.contains("every_wake_up_comes_and_one_preemption"));
+    assert!(!tests.contains("every_wake_up_comes_with_a_stop_and_one_preemption"));
 
     let mut invariants = Vec::new();
     for line in page.lines() {

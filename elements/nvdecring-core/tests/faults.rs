@@ -463,6 +463,26 @@ fn film_grain_surfaces_are_not_overwritten() {
     }
 }
 
+/// Two fields are one picture; one that fails costs the picture, not the next.
+#[test]
+fn a_pair_of_fields_is_one_picture() {
+    let mut script = Script::plain(10);
+    for picture in &mut script.pictures {
+        picture.fields = true;
+    }
+    // The second field of packet 2.
+    let script = script.fault(Call::Decode, 5, Fault::Single);
+    let bench = Bench::new(1, script, config());
+    let (result, stopped) = run(&bench);
+    assert_eq!(result, Ok(()));
+    assert_eq!(bench.engine.calls("decode"), 20);
+    assert_eq!(
+        reasons(&bench),
+        [(2, "decode failed: scripted (error 1)".into())]
+    );
+    assert_eq!((stopped.stats.pictures, stopped.stats.failed), (9, 1));
+}
+
 /// A stream that needs 30 of 32 surfaces: the ring shrinks to two slots, the stream keeps its surfaces.
 #[test]
 fn a_great_picture_buffer_shrinks_the_ring() {

@@ -14,9 +14,11 @@ use common::script::{Script, any_faults, any_reordered, any_shown};
 use nvdecring_core::*;
 use proptest::prelude::*;
 
+/// So many, or as many as `PROPTEST_CASES` says.
 fn cases(count: u32) -> ProptestConfig {
+    let asked = std::env::var("PROPTEST_CASES").ok();
     ProptestConfig {
-        cases: count,
+        cases: asked.and_then(|asked| asked.parse().ok()).unwrap_or(count),
         ..ProptestConfig::default()
     }
 }

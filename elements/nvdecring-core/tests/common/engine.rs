@@ -40,7 +40,8 @@ struct World {
     contexts_alive: u64,
     parsers_alive: u64,
     made: u64,
-    mapped: BTreeMap<u64, Option<Pixels>>,
+    /// The decode surface of each map: it is read until the copy is complete.
+    mapped: BTreeMap<u64, usize>,
     most_mapped: usize,
     copying: BTreeMap<u64, u64>,
     status_refused: Option<u64>,
@@ -439,13 +440,7 @@ impl GpuApi for Handle {
         }
         let id = self.0.number();
         let mut world = self.0.world();
-        let surface = &world.surfaces[index];
-        let pixels = if surface.done_at <= self.0.sim.now() {
-            surface.pixels
-        } else {
-            surface.before
-        };
-        world.mapped.insert(id, pixels);
+        world.mapped.insert(id, index);
         world.most_mapped = world.most_mapped.max(world.mapped.len());
         if world.mapped.len() > usize::from(decoder.output_surfaces) {
             world.violations.push("more maps than surfaces".into());
@@ -470,11 +465,17 @@ impl GpuApi for Handle {
         self.0.sim.sleep_until(copy.done_at);
         let mut world = self.0.world();
         world.copying.remove(&copy.id);
-        let Some(pixels) = world.mapped.get(&copy.mapped).copied() else {
+        let Some(index) = world.mapped.get(&copy.mapped).copied() else {
             world
                 .violations
                 .push("unmapped before the copy was complete".into());
             return Ok(None);
+        };
+        let surface = &world.surfaces[index];
+        let pixels = if surface.done_at <= self.0.sim.now() {
+            surface.pixels
+        } else {
+            surface.before
         };
         drop(world);
         entered?;

@@ -112,7 +112,11 @@ impl Parser {
             picture: number,
             info,
         };
-        if !events.decode(info, &params) {
+        let second = PictureInfo {
+            second_field: true,
+            ..info
+        };
+        if !events.decode(info, &params) || (picture.fields && !events.decode(second, &params)) {
             return Err(Self::failed());
         }
         self.slide(number);

@@ -22,6 +22,8 @@ pub struct Pic {
     pub intra: bool,
     pub reference: bool,
     pub film_grain: bool,
+    /// Decoded as two fields, with two calls.
+    pub fields: bool,
     pub latency: Duration,
     /// What the device says of it once it is decoded.
     pub status: DecodeStatus,
@@ -37,6 +39,7 @@ impl Pic {
             intra: rank == 0,
             reference: true,
             film_grain: false,
+            fields: false,
             latency: MS,
             status: DecodeStatus::Success,
             format: 0,
@@ -177,6 +180,7 @@ fn reordered(formats: bool) -> impl Strategy<Value = Vec<Pic>> {
                     intra: intra && place == 0,
                     reference: place == 0,
                     film_grain,
+                    fields: length == 3 && !film_grain,
                     latency,
                     status,
                     format,

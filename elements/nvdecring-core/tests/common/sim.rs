@@ -237,6 +237,8 @@ impl Clock for Sim {
                 body();
             })?;
         let sim = self.clone();
+        // A panic of the session's own threads is the session's to report.
+        let of_the_test = !name.starts_with("nvdecring-");
         Ok(Box::new(move || {
             let mut pause = Duration::from_micros(1);
             while !matches!(sim.lock().threads[me].1, Thread::Done) {
@@ -244,7 +246,10 @@ impl Clock for Sim {
                 sim.sleep(pause);
                 pause = (pause * 2).min(Duration::from_millis(10));
             }
-            let _ = thread.join();
+            match thread.join() {
+                Err(panic) if of_the_test => std::panic::resume_unwind(panic),
+                _ => {}
+            }
         }))
     }
 }
