@@ -117,12 +117,13 @@ build() {
 }
 
 # put FILE TARGET: copies a built library and keeps its time, which tells a stale copy. GStreamer may
-# scan the folder meanwhile, so TARGET never is half a file and the half file is no .so.
+# scan the folder meanwhile, and another script may do the same: TARGET never is half a file, and the half
+# file is no .so and this script's own.
 put() {
     if [[ ! -e $2 || $1 -nt $2 || $1 -ot $2 ]]; then
         mkdir -p "${2%/*}"
-        cp -p "$1" "$2.part"
-        mv -f "$2.part" "$2"
+        cp -p "$1" "$2.part.$$"
+        mv -f "$2.part.$$" "$2"
     fi
 }
 
