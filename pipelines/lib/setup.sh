@@ -153,6 +153,8 @@ stage_all() {
         plugin=${staged##*/libgst}
         case " ${plugins[*]} " in
             *" ${plugin%.so} "*) ;;
+            # Another script is about to stage it.
+            *" ${plugin%%.so.part.*} "*) ;;
             *) rm -f "$staged" ;;
         esac
     done
