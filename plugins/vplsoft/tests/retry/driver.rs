@@ -11,71 +11,33 @@ use std::convert::Infallible;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use onevpl_sys::*;
+use onevpl_sys::mfxBitstream;
 use test_streams::Expected;
 use vplretry_core::{
     Corruption, Damage, Decoded, Event, Input, Reason, Reset, Stats, Status, VplDecodeDriver, Wake,
 };
 
+use crate::bitstream::{Bitstream, Taken};
 use crate::books::{Books, Fate};
-use crate::client::Client;
-use crate::play::{Downstream, Setup, set_session_faults};
+use crate::play::{Downstream, Picture, Setup};
+use crate::runtime::{Runtime, nothing};
 use crate::surface::{Surface, Token};
 use crate::units::{Source, Unit};
 
 /// The buffer of a real client; an access unit of these streams is far smaller.
 const BUFFER: usize = 16 << 20;
 
-/// A published picture.
-#[derive(Debug)]
-pub(crate) struct Picture {
-    pub(crate) unit: u64,
-    /// In the notation of the stream's list.
-    pub(crate) checksum: String,
-    pub(crate) md5: String,
-    pub(crate) width: u16,
-    pub(crate) corruption: Corruption,
-    /// No access unit before it was lost.
-    pub(crate) intact: bool,
-}
-
-/// An access unit in the bitstream.
-struct Held {
-    unit: Rc<Unit>,
-    bytes: Vec<u8>,
-    /// Bytes that the runtime has taken.
-    at: usize,
-}
-
-impl Held {
-    fn len(&self) -> usize {
-        self.bytes.len() - self.at
-    }
-}
-
 pub(crate) struct Driver {
-    session: Option<Rc<Client>>,
-    /// Between Init and Close.
-    initialised: bool,
-    codec: u32,
-    depth: u16,
-    /// Faults of the sessions that are still to be opened.
-    faults: VecDeque<String>,
+    runtime: Runtime,
     input: VecDeque<Rc<Unit>>,
-    bitstream: VecDeque<Held>,
+    bitstream: Bitstream,
     /// The unit that was last shown to the runtime.
     at_hand: Option<Rc<Unit>>,
     /// A unit that the runtime took with the error that it answered.
     eaten: Option<u64>,
-    /// The parameter sets in force.
-    sets: Vec<u8>,
-    /// The runtime has forgotten them.
-    sets_due: bool,
     waits_for_key: bool,
     /// The last drain came to its end.
     drained: bool,
-    /// Surfaces given out so far.
-    given: u64,
     last_order: Option<u64>,
     expected: Expected,
     downstream: Downstream,
@@ -87,11 +49,11 @@ pub(crate) struct Driver {
     last_input: Option<Input>,
     /// Questions of [`VplDecodeDriver::cancelled`] that are still answered with no.
     pub(crate) cancel_in: Cell<Option<u32>>,
-    /// The next unit is the first after one of those.
-    begins_anew: bool,
     /// Resets and re-initialisations after which no key frame came: what is decoded next refers to pictures
     /// that the runtime has forgotten, and may have been drained too early for the order of the stream.
     pub(crate) restarts: u32,
+    /// The next unit is the first after a reset or re-initialisation.
+    begins_anew: bool,
     pub(crate) books: Books,
     pub(crate) pictures: Vec<Picture>,
     pub(crate) events: Vec<Event>,
@@ -100,20 +62,13 @@ pub(crate) struct Driver {
 impl Driver {
     pub(crate) fn new(source: &Source, setup: &Setup) -> Self {
         let mut driver = Self {
-            session: None,
-            initialised: false,
-            codec: source.codec,
-            depth: setup.runtime_depth,
-            faults: setup.faults.iter().cloned().collect(),
+            runtime: Runtime::new(source.codec, setup.runtime_depth, &setup.faults),
             input: VecDeque::new(),
-            bitstream: VecDeque::new(),
+            bitstream: Bitstream::default(),
             at_hand: None,
             eaten: None,
-            sets: Vec::new(),
-            sets_due: false,
             waits_for_key: false,
             drained: false,
-            given: 0,
             last_order: None,
             expected: source.expected.clone(),
             downstream: setup.downstream,
@@ -130,7 +85,7 @@ impl Driver {
             pictures: Vec::new(),
             events: Vec::new(),
         };
-        let opened = driver.open_session();
+        let opened = driver.runtime.open();
         assert!(!opened.is_error(), "a session of the dispatcher: {opened}");
         driver
     }
@@ -150,151 +105,62 @@ impl Driver {
         self.without_progress = 0;
     }
 
-    fn open_session(&mut self) -> Status {
-        set_session_faults(self.faults.pop_front().as_deref().unwrap_or(""));
-        match Client::dispatched(self.codec) {
-            Ok(client) => {
-                self.session = Some(Rc::new(client));
-                Status::NONE
-            }
-            Err(status) => Status(status.0),
-        }
-    }
-
-    fn live_session(&self) -> Rc<Client> {
-        let session = self.session.as_ref();
-        Rc::clone(session.expect("the loop calls only after a recovery that succeeded"))
-    }
-
-    /// Puts a unit into a bitstream, behind the parameter sets if those are gone.
-    fn hold(&mut self, unit: &Rc<Unit>) -> Held {
-        if unit.has_sequence {
-            self.sets.clone_from(&unit.sets);
-        } else if !unit.sets.is_empty() && !self.sets.ends_with(&unit.sets) {
-            self.sets.extend_from_slice(&unit.sets);
-        }
-        let due = std::mem::take(&mut self.sets_due) && !unit.has_sequence;
-        Held {
-            unit: Rc::clone(unit),
-            bytes: if due {
-                unit.behind(&self.sets)
-            } else {
-                unit.bytes.clone()
-            },
-            at: 0,
-        }
-    }
-
-    /// The runtime has forgotten the parameter sets: the front of the bitstream goes behind them.
-    fn forget_sets(&mut self) {
-        self.sets_due = true;
-        if let Some(front) = self.bitstream.pop_front() {
-            let again = self.hold(&front.unit);
-            self.bitstream.push_front(again);
-        }
-    }
-
     /// The runtime has forgotten everything.
     fn restarted(&mut self) {
-        self.forget_sets();
+        self.bitstream.restart();
         self.begins_anew = true;
     }
 
-    /// A call with the front of the bitstream. A unit that is taken whole leaves it.
-    fn with_front<T>(&mut self, call: impl FnOnce(&Client, &mut mfxBitstream) -> T) -> T {
-        let session = self.live_session();
-        let Some(front) = self.bitstream.front_mut() else {
-            return call(&session, &mut Client::bitstream(&mut [], true));
-        };
-        self.at_hand = Some(Rc::clone(&front.unit));
-        if std::mem::take(&mut self.begins_anew) && !front.unit.key {
-            self.restarts += 1;
-            self.books.intact = false;
+    /// A call with the unit at the front of the bitstream.
+    fn show<T>(&mut self, call: impl FnOnce(&mut Runtime, &mut mfxBitstream) -> T) -> (T, Taken) {
+        if let Some(unit) = self.bitstream.front() {
+            if std::mem::take(&mut self.begins_anew) && !unit.key {
+                self.restarts += 1;
+                self.books.intact = false;
+            }
+            self.at_hand = Some(Rc::clone(unit));
         }
-        let mut bs = Client::bitstream(&mut front.bytes[front.at..], true);
-        bs.TimeStamp = front.unit.id;
-        let result = call(&session, &mut bs);
-        assert_eq!((bs.DataOffset + bs.DataLength) as usize, front.len());
-        front.at += bs.DataOffset as usize;
-        if bs.DataOffset > 0 {
+        let runtime = &mut self.runtime;
+        let (result, taken) = self.bitstream.show(|bs| call(runtime, bs));
+        if taken != Taken::Nothing {
             // The call that took them may have found the device busy all the same.
             self.without_progress = 1;
         }
-        if front.len() == 0 {
-            self.books.taken(front.unit.id);
-            self.bitstream.pop_front();
+        if let (Taken::Whole, Some(unit)) = (taken, &self.at_hand) {
+            self.books.taken(unit.id);
         }
-        result
+        (result, taken)
     }
 
-    /// DecodeHeader and Init.
-    fn init(&mut self) -> Status {
-        let (codec, depth) = (self.codec, self.depth);
-        let header = self.with_front(|client, bs| client.header(codec, bs));
-        let mut par = match header {
-            Ok(par) => par,
-            Err(status) => return Status(status.0),
-        };
-        par.AsyncDepth = depth;
-        let status = Status(self.live_session().init(&mut par).0);
-        self.initialised = !status.is_error();
-        status
+    fn init(&mut self) -> (Status, Taken) {
+        self.show(Runtime::init)
     }
 
-    fn close(&mut self) {
-        if std::mem::take(&mut self.initialised) {
-            self.live_session().close_decoder();
-        }
-    }
-
-    fn call(&mut self, input: Input) -> Decoded<Surface, Token> {
-        let (status, surface, sync) = match input {
-            Input::Bitstream => self.with_front(|client, bs| client.call(Some(bs))),
-            Input::Drain => self.live_session().call(None),
-        };
-        let session = self.live_session();
-        let surface = Surface::new(surface, self.given, &session);
-        if surface.is_some() {
-            self.given += 1;
-            self.without_progress = 0;
-        }
-        Decoded {
-            status: Status(status.0),
-            surface,
-            sync: Token::new(sync, &session),
-        }
-    }
-
-    /// Feeds the units of the bitstream one after the other: a bitstream with two of them would have one
-    /// time stamp for both, and VP9 and VP8 allow it for no more than one.
+    /// Feeds unit after unit until one gives more than the wish for the next.
     fn feed(&mut self) -> Decoded<Surface, Token> {
         loop {
-            let units = self.bitstream.len();
-            let mut decoded = nothing(Status::NONE);
-            if !self.initialised {
-                decoded.status = self.init();
+            let (mut decoded, mut taken) = (nothing(Status::NONE), Taken::Nothing);
+            if !self.runtime.is_initialised() {
+                (decoded.status, taken) = self.init();
             }
             if !decoded.status.is_error() {
-                decoded = self.call(Input::Bitstream);
+                (decoded, taken) = self.show(|runtime, bs| runtime.decode(Some(bs)));
             }
-            let took_a_unit = self.bitstream.len() < units;
-            if decoded.status == Status::MORE_DATA && decoded.surface.is_none() {
-                if took_a_unit && !self.bitstream.is_empty() {
-                    continue;
-                }
-            } else if decoded.status.is_error() && decoded.surface.is_none() && took_a_unit {
-                self.eaten = self.at_hand.as_ref().map(|unit| unit.id);
+            if decoded.surface.is_some() || !decoded.status.is_error() || taken != Taken::Whole {
+                return decoded;
             }
-            return decoded;
+            if decoded.status != Status::MORE_DATA {
+                self.note_eaten();
+                return decoded;
+            }
+            if self.bitstream.is_empty() {
+                return decoded;
+            }
         }
     }
-}
 
-fn nothing(status: Status) -> Decoded<Surface, Token> {
-    Decoded {
-        status,
-        surface: None,
-        sync: None,
+    fn note_eaten(&mut self) {
+        self.eaten = self.at_hand.as_ref().map(|unit| unit.id);
     }
 }
 
@@ -305,7 +171,7 @@ impl VplDecodeDriver for Driver {
     type Error = Infallible;
 
     fn bitstream_len(&self) -> usize {
-        self.bitstream.iter().map(Held::len).sum()
+        self.bitstream.len()
     }
 
     fn buffer_size(&self) -> usize {
@@ -324,10 +190,7 @@ impl VplDecodeDriver for Driver {
                 continue;
             }
             self.waits_for_key = false;
-            let held = self.hold(&unit);
-            let length = held.len();
-            self.bitstream.push_back(held);
-            return Ok(length);
+            return Ok(self.bitstream.append(&unit));
         }
         Ok(0)
     }
@@ -339,10 +202,8 @@ impl VplDecodeDriver for Driver {
         {
             self.books.account(id, fate);
         }
-        for held in std::mem::take(&mut self.bitstream) {
-            // They may have stood before it.
-            self.sets_due |= held.bytes.len() != held.unit.bytes.len();
-            self.books.account(held.unit.id, fate);
+        for unit in self.bitstream.clear() {
+            self.books.account(unit.id, fate);
         }
         if reason == Reason::Flushed {
             for unit in std::mem::take(&mut self.input) {
@@ -365,16 +226,19 @@ impl VplDecodeDriver for Driver {
         self.eaten = None;
         let decoded = match input {
             Input::Bitstream => self.feed(),
-            Input::Drain if !self.initialised => nothing(Status::MORE_DATA),
-            Input::Drain => self.call(input),
+            Input::Drain if !self.runtime.is_initialised() => nothing(Status::MORE_DATA),
+            Input::Drain => self.runtime.decode(None),
         };
+        if decoded.surface.is_some() {
+            self.progress();
+        }
         self.drained = input == Input::Drain && decoded.status == Status::MORE_DATA;
         decoded
     }
 
     fn wait_frame(&mut self, surface: &Surface, sync: Option<&Token>, wait: Duration) -> Status {
         assert!(
-            surface.belongs_to(&self.live_session()),
+            surface.belongs_to(self.runtime.session()),
             "of a lost session"
         );
         let started = Instant::now();
@@ -391,17 +255,13 @@ impl VplDecodeDriver for Driver {
     }
 
     fn read_parameters(&mut self) -> Result<Status, Infallible> {
-        let session = self.live_session();
-        let mut par = mfxVideoParam::default();
-        // SAFETY: the session is open and the structure is valid.
-        let status = unsafe { (session.f.MFXVideoDECODE_GetVideoParam)(session.session, &mut par) };
-        Ok(Status(status.0))
+        Ok(self.runtime.read_parameters())
     }
 
     fn reset(&mut self, why: Reset) -> Result<Status, Infallible> {
         self.progress();
         let again = self.at_hand.take().filter(|unit| {
-            // Where bytes of it are left, `forget_sets` begins it anew.
+            // Where bytes of it are left, it begins anew by `restarted`.
             why == Reset::Aborted && self.books.put_back(unit.id)
         });
         self.books.close_inside(match why {
@@ -411,25 +271,11 @@ impl VplDecodeDriver for Driver {
             Reset::Flushed => Fate::LostInside("flushed"),
         });
         if let Some(unit) = again {
-            let held = self.hold(&unit);
-            self.bitstream.push_front(held);
+            self.bitstream.put_back(&unit);
         }
         self.waits_for_key |= why == Reset::Flushed;
         self.restarted();
-        if !self.initialised {
-            return Ok(Status::NONE);
-        }
-        let session = self.live_session();
-        let mut par = session.video_param();
-        // SAFETY: the session is open and the structure is valid.
-        let status = unsafe { (session.f.MFXVideoDECODE_Reset)(session.session, &mut par) };
-        if status != MfxStatus::ERR_INCOMPATIBLE_VIDEO_PARAM {
-            return Ok(Status(status.0));
-        }
-        self.close();
-        let status = session.init(&mut par);
-        self.initialised = !status.is_error();
-        Ok(Status(status.0))
+        Ok(self.runtime.reset())
     }
 
     fn reinit(&mut self) -> Result<Status, Infallible> {
@@ -439,12 +285,11 @@ impl VplDecodeDriver for Driver {
         } else {
             Fate::LostInside("the drain ended early")
         });
-        self.close();
+        self.runtime.close();
         self.restarted();
-        let units = self.bitstream.len();
-        let status = self.init();
-        if status.is_error() && self.bitstream.len() < units {
-            self.eaten = self.at_hand.as_ref().map(|unit| unit.id);
+        let (status, taken) = self.init();
+        if status.is_error() && taken == Taken::Whole {
+            self.note_eaten();
         }
         Ok(status)
     }
@@ -454,20 +299,18 @@ impl VplDecodeDriver for Driver {
         let at_hand = self.at_hand.take();
         let again = at_hand.filter(|unit| unit.key && self.books.put_back(unit.id));
         self.books.close_inside(Fate::LostInside("device lost"));
-        let left = std::mem::take(&mut self.bitstream);
-        let left = left.into_iter().map(|held| held.unit);
+        let left = self.bitstream.clear();
         let mut units: Vec<Rc<Unit>> = again.into_iter().chain(left).collect();
         let key = units.iter().position(|unit| unit.key);
         for unit in units.drain(..key.unwrap_or(units.len())) {
             self.books.account(unit.id, Fate::LostInside("device lost"));
         }
         self.waits_for_key |= units.is_empty();
-        self.bitstream = units.iter().map(|unit| self.hold(unit)).collect();
-        self.forget_sets();
-        self.initialised = false;
-        // Surfaces that are held downstream keep it as long as they need it.
-        self.session = None;
-        Ok(self.open_session())
+        for unit in &units {
+            self.bitstream.append(unit);
+        }
+        self.bitstream.restart();
+        Ok(self.runtime.open())
     }
 
     fn implementation(&self) -> &str {

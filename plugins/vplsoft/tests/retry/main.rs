@@ -7,9 +7,10 @@
 //! | [`units`] | a stream cut into access units: one a bitstream |
 //! | [`surface`] | surfaces and sync points that own what they depend on |
 //! | [`books`] | what became of each access unit |
-//! | [`driver`] | the driver: a session of the dispatcher, an input, an output and a clock |
+//! | [`bitstream`], [`runtime`] | what the driver is made of: the bytes to be taken, the session that takes them |
+//! | [`driver`] | the driver: these, an input, an output and a clock |
 //! | [`play`] | a stream through the loop, and what holds whatever the runtime did |
-//! | [`streams`], [`faults`], [`random`] | the tests |
+//! | [`streams`], [`faults`], [`losses`], [`random`] | the tests |
 
 #![allow(
     clippy::multiple_unsafe_ops_per_block,
@@ -19,11 +20,14 @@
 #[path = "../client/mod.rs"]
 mod client;
 
+mod bitstream;
 mod books;
 mod driver;
 mod faults;
+mod losses;
 mod play;
 mod random;
+mod runtime;
 mod streams;
 mod surface;
 mod units;

@@ -8,11 +8,11 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use onevpl_sys::{DirectRuntime, MfxStatus};
-use vplretry_core::{Damage, End, Error, Event, FrameLoop, Settings, Stats, Status};
+use vplretry_core::{Corruption, Damage, End, Error, Event, FrameLoop, Settings, Stats, Status};
 
 use crate::books::{Books, Fate};
 use crate::client::{live_surfaces, set_faults};
-use crate::driver::{Driver, Picture};
+use crate::driver::Driver;
 use crate::units::Source;
 
 /// What becomes of published surfaces.
@@ -75,6 +75,19 @@ impl Setup {
         self.batch = depth.into();
         self
     }
+}
+
+/// A published picture.
+#[derive(Debug)]
+pub(crate) struct Picture {
+    pub(crate) unit: u64,
+    /// In the notation of the stream's list.
+    pub(crate) checksum: String,
+    pub(crate) md5: String,
+    pub(crate) width: u16,
+    pub(crate) corruption: Corruption,
+    /// No access unit before it was lost.
+    pub(crate) intact: bool,
 }
 
 /// What came of it.
