@@ -161,6 +161,7 @@ pub(crate) fn in_child(test: &str, faults: &str, body: impl FnOnce()) {
         "no test is called {test}: {}",
         said.stdout
     );
+    println!("{}", said.stdout);
 }
 
 /// A stream that ffmpeg makes of its test picture, and ffmpeg's own MD5 of each decoded picture.
