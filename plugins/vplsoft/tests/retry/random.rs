@@ -42,8 +42,10 @@ fn entry(rng: &mut Rng, harmless: bool) -> String {
     // A surface that comes with an error is lost.
     let flags = if harmless && status < 0 { 3 } else { 5 };
     let flags = ["", "", "s", "sf", "f"][rng.usize(..flags)];
-    match rng.u8(..4) {
-        0 => format!("{status}{flags}*{}", rng.u8(1..20)),
+    // Some go on for longer than any budget allows.
+    match rng.u8(..16) {
+        0..4 => format!("{status}{flags}*{}", rng.u8(1..20)),
+        4 if !harmless => format!("{status}{flags}*{}", rng.u8(50..150)),
         _ => format!("{status}{flags}"),
     }
 }
