@@ -11,7 +11,7 @@
 //! | [`sad`] | the sum of absolute blurred differences of two planes: reference and fast kernels |
 //! | [`float`] | the difference of two pictures as `float_motion` has it |
 //! | [`options`] | libvmaf's options with their ranges, and its feature names |
-//! | [`derive`] | `motion2` and `motion3` of a frame as soon as they are final |
+//! | [`mod@derive`] | `motion2` and `motion3` of a frame as soon as they are final |
 //! | [`stream`] | all of it together: a picture in, the scores that became final out |
 //! | [`pool`] | one number from the scores of many frames |
 //! | [`summary`] | the scores of a whole session in constant memory |
