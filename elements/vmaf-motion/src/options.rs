@@ -350,6 +350,24 @@ mod tests {
     }
 
     #[test]
+    fn each_extractor_lists_its_own_options_with_their_values() {
+        let mut options = MotionOptions::default();
+        options.set("motion_max_val", "40.5").unwrap();
+        let listed: Vec<_> = options.values().collect();
+        assert!(listed.contains(&("motion_max_val", OptionValue::Number(40.5))));
+        assert!(listed.is_sorted_by_key(|(name, _)| *name));
+        let names = |options: &MotionOptions| -> Vec<_> {
+            options.values().map(|(name, _)| name).collect()
+        };
+        let float = MotionOptions {
+            extractor: Extractor::Float,
+            ..options.clone()
+        };
+        assert!(!names(&options).contains(&"motion_add_uv"));
+        assert!(names(&float).contains(&"motion_add_uv"));
+    }
+
+    #[test]
     fn sorted_by_name() {
         assert!(SPECS.is_sorted_by_key(|spec| spec.name));
     }
