@@ -24,7 +24,7 @@ fn shown() -> Player {
         ..Options::default()
     };
     let mut player = Player::new(clip.codec, options);
-    for data in clip.units.iter().take(6) {
+    for data in clip.units.iter().take(30) {
         let packet = Packet {
             data,
             end_of_picture: true,
@@ -193,8 +193,7 @@ fn unmapping_twice_is_a_mistake() {
 }
 
 #[test]
-fn a_surface_that_is_unmapped_under_its_copy_is_a_mistake_and_one_that_is_not_waited_for_is_poison()
-{
+fn a_surface_that_is_unmapped_under_its_copy_is_a_mistake() {
     on_standins_with(&[("NVSTANDIN_COPY_US", "200000")], || {
         let player = shown();
         let client = &player.client;
@@ -221,9 +220,52 @@ fn a_surface_that_is_unmapped_under_its_copy_is_a_mistake_and_one_that_is_not_wa
             panic!("it was mapped");
         });
         assert!(wrong >= 1);
-        let copied = copy.wait().expect("the copy ends");
-        assert!(copied.target.as_slice().iter().any(|byte| *byte != POISON));
+        copy.wait().expect("the copy ends");
         std::mem::forget(surface);
+    });
+}
+
+#[test]
+fn a_mapped_surface_is_poison_until_its_stream_has_come_to_it() {
+    extern "C" fn sleeps(_: usize) {
+        std::thread::sleep(std::time::Duration::from_millis(300));
+    }
+    on_standins(|| {
+        let player = shown();
+        let client = &player.client;
+        type Launch = extern "C" fn(usize, extern "C" fn(usize), usize) -> CuResult;
+        let launch: Launch = common::cuda_export("cuLaunchHostFunc");
+        let busy = client.stream.raw().expose_provenance();
+        let launched = client
+            .context
+            .with(|| launch(busy, sleeps, 0).check("cuLaunchHostFunc"));
+        launched.expect("the stream is busy");
+        let surface = map(client, last(client)).expect("a map does not wait for the stream");
+        type Copy = extern "C" fn(*mut u8, usize, usize) -> CuResult;
+        let copy: Copy = common::cuda_export("cuMemcpyDtoH_v2");
+        let read = || {
+            let mut bytes = vec![0; 64];
+            let address = surface.address() as usize;
+            let copied = || copy(bytes.as_mut_ptr(), address, 64).check("cuMemcpyDtoH");
+            client.context.with(copied).expect("it is mapped");
+            bytes
+        };
+        assert_eq!(
+            read(),
+            [POISON; 64],
+            "the default stream does not wait for another"
+        );
+        client.stream.synchronize().expect("it ends");
+        assert_ne!(read(), [POISON; 64]);
+        let address = surface.address() as usize;
+        surface.unmap().expect("it was mapped");
+        let mut bytes = vec![0; 64];
+        let copied = || copy(bytes.as_mut_ptr(), address, 64).check("cuMemcpyDtoH");
+        client
+            .context
+            .with(copied)
+            .expect("the memory is the decoder's still");
+        assert_eq!(bytes, [POISON; 64], "and poison again");
     });
 }
 
@@ -234,7 +276,7 @@ fn decoding_into_a_mapped_surface_is_a_mistake() {
         let mut player = shown();
         let surface = map(&player.client, last(&player.client)).expect("it maps");
         let before = mistakes();
-        for data in clip.units.iter().skip(6).take(60) {
+        for data in clip.units.iter().skip(30).take(60) {
             let packet = Packet {
                 data,
                 end_of_picture: true,
