@@ -2,6 +2,11 @@
 
 //! Every stream gives its pictures, in order and unharmed, whichever way it is cut into packets.
 
+#![allow(
+    non_upper_case_globals,
+    reason = "constants of the headers stand in patterns"
+)]
+
 mod common;
 
 use common::client::{Client, Options, Player};
