@@ -178,11 +178,11 @@ impl Decoder {
             };
             let plan = lock(&self.state).faults.next_unit();
             match plan {
-                Plan::Refuse(code) => return Err(code),
+                Plan::Refuse(code) => Err(code),
                 Plan::Hang => pin::hang("cuvidDecodePicture"),
                 Plan::Lose => {
                     cuda.lose(self.context, CuResult::LAUNCH_FAILED);
-                    return Err(CuResult::LAUNCH_FAILED);
+                    Err(CuResult::LAUNCH_FAILED)
                 }
                 Plan::Decode {
                     drained,
