@@ -73,9 +73,9 @@ pub fn h264(frames: usize) -> Clip {
     sequence.bits(0, 1);
     sequence.ue(SIZE.0 as u32 / 16 - 1);
     sequence.ue(SIZE.1 as u32 / 32 - 1);
-    sequence.bits(0b001_00, 5); // fields, no MBAFF, direct_8x8_inference, no crop, no VUI
+    sequence.bits(0b00100, 5); // fields, no MBAFF, direct_8x8_inference, no crop, no VUI
     let mut picture = Writer::default();
-    picture.bits(0b11_0_0_1_1_1, 7); // ids 0, CAVLC, one slice group, one reference in each list
+    picture.bits(0b1100111, 7); // ids 0, CAVLC, one slice group, one reference in each list
     picture.bits(0, 3);
     picture.bits(0b111, 3); // quantisers
     picture.bits(0, 3);
@@ -128,7 +128,7 @@ pub fn mpeg2(frames: usize) -> Clip {
             code(&mut stream, 0xb3, header);
             let mut extension = Writer::default();
             extension.bits(0x148, 12); // main profile at main level
-            extension.bits(0b0_01_00_00, 7); // interlaced, 4:2:0
+            extension.bits(0b0010000, 7); // interlaced, 4:2:0
             extension.bits(1, 13);
             extension.bits(0, 16);
             code(&mut stream, 0xb5, extension);
@@ -152,10 +152,10 @@ pub fn mpeg2(frames: usize) -> Clip {
                 for _ in 0..SIZE.0 / 16 {
                     slice.bits(0b11, 2); // the next macroblock, intra
                     for _ in 0..4 {
-                        slice.bits(0b100_10, 5); // luma as before, end of block
+                        slice.bits(0b10010, 5); // luma as before, end of block
                     }
                     for _ in 0..2 {
-                        slice.bits(0b00_10, 4);
+                        slice.bits(0b0010, 4);
                     }
                 }
                 code(&mut stream, row as u8 + 1, slice);
