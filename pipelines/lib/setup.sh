@@ -21,8 +21,8 @@ declare -rA packages=(
     # x264enc; the Python reader; NVIDIA's headers; a client of the CUDA stand-in; a render node for qsv.
     [test]='gstreamer1.0-plugins-ugly python3-gst-1.0 gir1.2-gst-plugins-base-1.0 libffmpeg-nvenc-dev
         libvpl-dev libvpl2 onevpl-tools ffmpeg valgrind umockdev'
-    # The software runtimes: libavcodec, and what makes bindings of it.
-    [runtimes]='libavcodec-dev libavutil-dev libclang-dev'
+    # The software runtimes: libavcodec and libdav1d, and what makes bindings of the former.
+    [runtimes]='libavcodec-dev libavutil-dev libdav1d-dev libclang-dev'
 )
 
 say() {
