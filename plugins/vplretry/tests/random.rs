@@ -15,8 +15,8 @@ use test_streams::named;
 
 const CASES: &str = "VPLRETRY_RANDOM_CASES";
 const SEED: &str = "VPLRETRY_RANDOM_SEED";
-/// Plays in a few seconds.
-const SHORT: u64 = 60;
+/// Plays in some ten seconds.
+const SHORT: u64 = 100;
 
 /// Statuses that ask for patience and cost nothing.
 const HARMLESS: [i32; 18] = [
