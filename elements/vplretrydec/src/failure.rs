@@ -17,6 +17,8 @@ pub(crate) enum Kind {
     Busy,
     /// RESOURCE/FAILED: the device is lost, or a call does not return.
     Failed,
+    /// RESOURCE/FAILED: a call of another session holds the device and does not return.
+    Wedged,
     /// RESOURCE/NO_SPACE_LEFT: out of memory.
     NoMemory,
     /// STREAM/CODEC_NOT_FOUND: no implementation decodes this.
@@ -49,7 +51,7 @@ impl Failure {
             Kind::NotFound => gst::error_msg!(gst::ResourceError::NotFound, ("{text}")),
             Kind::NotTrusted => gst::error_msg!(gst::ResourceError::NotAuthorized, ("{text}")),
             Kind::Busy => gst::error_msg!(gst::ResourceError::Busy, ("{text}")),
-            Kind::Failed => gst::error_msg!(gst::ResourceError::Failed, ("{text}")),
+            Kind::Failed | Kind::Wedged => gst::error_msg!(gst::ResourceError::Failed, ("{text}")),
             Kind::NoMemory => gst::error_msg!(gst::ResourceError::NoSpaceLeft, ("{text}")),
             Kind::Unsupported => gst::error_msg!(gst::StreamError::CodecNotFound, ("{text}")),
             Kind::Damaged => gst::error_msg!(gst::StreamError::Decode, ("{text}")),

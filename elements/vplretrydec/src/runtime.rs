@@ -154,7 +154,7 @@ impl Runtime {
         self.implementation.clone_from(&candidate.name);
         let session = self
             .with_device("MFXCreateSession", || create(&candidate))
-            .map_err(|wedged| Failure::new(Kind::Failed, wedged.to_string()))??;
+            .map_err(|wedged| Failure::new(Kind::Wedged, wedged.to_string()))??;
         self.session = Some(Arc::new(self.closed_with_device(session)));
         Ok(())
     }
@@ -252,7 +252,7 @@ impl Runtime {
         drop(session);
         match closed {
             Ok(_) => Ok(()),
-            Err(wedged) => Err(Failure::new(Kind::Failed, wedged.to_string())),
+            Err(wedged) => Err(Failure::new(Kind::Wedged, wedged.to_string())),
         }
     }
 

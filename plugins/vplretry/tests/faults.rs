@@ -279,6 +279,26 @@ fn a_lost_device_is_replaced() {
 }
 
 #[test]
+fn a_key_frame_that_loses_the_device_is_fed_again() {
+    in_child("a_key_frame_that_loses_the_device_is_fed_again", || {
+        // The runtime decodes it when it sees the next access unit.
+        let played = loses_nothing("device-lost=0:2", "");
+        assert!(played.stat("recoveries") >= 1, "{:?}", played.stats);
+    });
+}
+
+#[test]
+fn a_key_frame_that_loses_the_device_is_fed_again_with_low_latency() {
+    in_child(
+        "a_key_frame_that_loses_the_device_is_fed_again_with_low_latency",
+        || {
+            let played = loses_nothing("device-lost=0:2", "low-latency=true");
+            assert!(played.stat("recoveries") >= 1, "{:?}", played.stats);
+        },
+    );
+}
+
+#[test]
 fn a_device_that_is_lost_for_good_ends_with_an_error() {
     in_child("a_device_that_is_lost_for_good_ends_with_an_error", || {
         let played = with("device-lost=0:100", "device-retries=2");

@@ -285,7 +285,6 @@ impl VideoDecoderImpl for VplRetryDec {
         // A frame object is the stream lock.
         drop(frame);
         let mut state = lock(&self.state);
-        state.counters.enter(token);
         let delta = buffer.flags().contains(gst::BufferFlags::DELTA_UNIT);
         state.delta_flags |= delta;
         let flagged_key = state.delta_flags && !delta;
@@ -293,6 +292,7 @@ impl VideoDecoderImpl for VplRetryDec {
         let Some((codec, framing)) = stream.map(|format| (format.codec, format.framing)) else {
             return Err(gst::FlowError::NotNegotiated);
         };
+        state.counters.enter(token);
         drop(state);
         let bytes = match bytes_of(&buffer, framing) {
             Ok(bytes) => bytes,

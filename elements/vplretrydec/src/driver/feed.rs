@@ -25,8 +25,13 @@ impl Driver {
         } else {
             0
         };
-        if let Some(unit) = self.bitstream.front() {
-            self.at_hand = Some(Arc::clone(unit));
+        if let Some(unit) = self.bitstream.front()
+            && self
+                .at_hand
+                .as_ref()
+                .is_none_or(|hand| hand.token != unit.token)
+        {
+            self.before = self.at_hand.replace(Arc::clone(unit));
         }
         let runtime = &mut self.runtime;
         let (result, taken) = self.bitstream.show(flags, |input| call(runtime, input));

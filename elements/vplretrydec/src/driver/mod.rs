@@ -16,7 +16,7 @@ use vplretry_core::{
 
 use crate::bitstream::{Bitstream, Taken};
 use crate::codec;
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 use crate::ledger::{Fate, Ledger};
 use crate::link::{CallKind, Link};
 use crate::picture::Picture;
@@ -49,6 +49,8 @@ pub(crate) struct Driver {
     bitstream: Bitstream,
     /// The unit that was last shown to the runtime.
     at_hand: Option<Arc<Unit>>,
+    /// The one before it: a runtime may decode an access unit when it sees the next.
+    before: Option<Arc<Unit>>,
     /// A unit that the runtime took with the error that it answered.
     eaten: Option<Token>,
     waits_for_key: bool,
@@ -79,6 +81,7 @@ impl Driver {
             input: VecDeque::new(),
             bitstream,
             at_hand: None,
+            before: None,
             eaten: None,
             waits_for_key: false,
             drained: false,
@@ -223,6 +226,7 @@ impl VplDecodeDriver for Driver {
     }
 
     fn reset(&mut self, why: Reset) -> Result<Status, DriverError> {
+        self.before = None;
         let again = self
             .at_hand
             .take()
@@ -265,10 +269,17 @@ impl VplDecodeDriver for Driver {
 
     fn recover(&mut self, cause: Status) -> Result<Status, DriverError> {
         let lost = || Fate::Dropped(format!("the device was lost with {cause}"));
-        let at_hand = self.at_hand.take();
-        let again = at_hand.filter(|unit| unit.key && self.ledger.put_back(unit.token));
+        let mut again: Vec<Arc<Unit>> = Vec::new();
+        for unit in [self.before.take(), self.at_hand.take()]
+            .into_iter()
+            .flatten()
+        {
+            if (unit.key || !again.is_empty()) && self.ledger.put_back(unit.token) {
+                again.push(unit);
+            }
+        }
         let left = self.bitstream.clear();
-        let again = again.filter(|unit| left.iter().all(|other| other.token != unit.token));
+        again.retain(|unit| left.iter().all(|other| other.token != unit.token));
         let mut units: Vec<Arc<Unit>> = again.into_iter().chain(left).collect();
         let key = units.iter().position(|unit| unit.key);
         let given_up: Vec<Arc<Unit>> = units.drain(..key.unwrap_or(units.len())).collect();
@@ -286,7 +297,7 @@ impl VplDecodeDriver for Driver {
         self.link.reclaim();
         match self.runtime.open() {
             Ok(()) => Ok(Status::NONE),
-            Err(failure) if failure.text.contains("wedged") => Err(DriverError(failure)),
+            Err(failure) if failure.kind == Kind::Wedged => Err(DriverError(failure)),
             // Tried again, with a pause.
             Err(_) => Ok(Status::DEVICE_FAILED),
         }
