@@ -37,14 +37,25 @@ fn profile_folder() -> PathBuf {
     profile.expect("tests lie in PROFILE/deps").to_owned()
 }
 
-/// The built runtime.
+/// The built runtime. Fails where it is missing or older than what cargo made it of.
 pub fn library() -> PathBuf {
     let library = profile_folder().join("libvplsoft.so");
-    assert!(
-        library.exists(),
-        "{} is missing: cargo build -p vplsoft",
-        library.display()
-    );
+    let time = |path: &Path| std::fs::metadata(path).and_then(|about| about.modified());
+    let built = time(&library).unwrap_or_else(|error| {
+        panic!(
+            "{}: {error}; run `cargo build -p vplsoft` first",
+            library.display()
+        )
+    });
+    let sources = std::fs::read_to_string(library.with_extension("d")).unwrap_or_default();
+    for source in sources.split_ascii_whitespace().skip(1) {
+        let changed = time(Path::new(source));
+        assert!(
+            changed.is_ok_and(|changed| changed <= built),
+            "{} is older than {source}; run `cargo build -p vplsoft` first",
+            library.display()
+        );
+    }
     library
 }
 
