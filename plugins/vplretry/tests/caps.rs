@@ -464,3 +464,46 @@ fn a_live_stream_has_the_least_delay() {
         assert_eq!(most.load(order), 0);
     });
 }
+
+#[test]
+fn a_machine_without_the_dispatcher_decodes_all_the_same() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for name in ["libvpl.so.2", "libvpl.so"] {
+        std::fs::write(folder.path().join(name), "not a library").expect("a file is written");
+    }
+    let setup = Child {
+        no_search: true,
+        libraries: Some(folder.path()),
+        ..Child::default()
+    };
+    let test = "a_machine_without_the_dispatcher_decodes_all_the_same";
+    in_child_with(test, &setup, || {
+        let stream = named("test-25fps.h264");
+        let played = decode(&format!(
+            "{} ! vplretrydec name=dec runtime-path={}",
+            source(&stream),
+            common::library().display()
+        ));
+        assert_eq!(played.md5s(), stream.expected().list());
+        let warned = |text: &String| text.contains("libvpl2");
+        assert!(played.warnings.iter().any(warned), "{:?}", played.warnings);
+
+        let element = element();
+        let bus = gst::Bus::new();
+        element.set_bus(Some(&bus));
+        element.set_property_from_str("implementation", "hardware");
+        assert!(element.set_state(gst::State::Ready).is_err());
+        let message = bus
+            .pop_filtered(&[gst::MessageType::Error])
+            .expect("an error");
+        let gst::MessageView::Error(error) = message.view() else {
+            panic!("{message:?}");
+        };
+        let error = error.error();
+        assert!(error.matches(gst::ResourceError::NotFound), "{error:?}");
+        assert!(
+            error.message().contains("install the package libvpl2"),
+            "{error}"
+        );
+    });
+}

@@ -31,16 +31,17 @@ impl VplRetryDec {
         let obj = self.obj();
         let negotiated = self.negotiate_for(&info)?;
         self.report_delay(delay);
-        let known = frame_of(&obj, token);
-        if known.is_none() {
-            lock(&self.state).counters.unmatched += 1;
-        }
-        let Some(mut frame) = known.or_else(|| obj.oldest_frame()) else {
+        let Some((number, pts)) = self.match_frame(token) else {
             gst::warning!(CAT, imp = self, "A picture of no frame is dropped");
             return Ok(gst::FlowSuccess::Ok);
         };
-        let number = frame.system_frame_number();
-        let pts = frame.pts();
+        if !corruption.is_clean() {
+            let action = lock(&self.settings).corrupted_frames;
+            self.post(messages::corrupted(corruption, action, number, pts));
+        }
+        let Some(mut frame) = frame_of(&obj, Token::of(number)) else {
+            return Ok(gst::FlowSuccess::Ok);
+        };
         let filled = self
             .way(&info, &negotiated)
             .fill(&obj, &mut frame, picture, &negotiated);
@@ -56,14 +57,24 @@ impl VplRetryDec {
                 buffer.set_flags(gst::BufferFlags::CORRUPTED);
             }
         }
-        lock(&self.state).counters.leave(Token::of(number));
         if !corruption.is_clean() {
-            // The frame object is the stream lock: it is not held while the bus is told.
             frame.set_flags(gst_video::VideoCodecFrameFlags::CORRUPTED);
-            let action = lock(&self.settings).corrupted_frames;
-            self.post(messages::corrupted(corruption, action, number, pts));
         }
+        lock(&self.state).counters.leave(Token::of(number));
         obj.finish_frame(frame)
+    }
+
+    /// Number and time of the frame of a picture; of the oldest frame where the token is nobody's. The frame
+    /// object, which is the stream lock, does not outlive this.
+    fn match_frame(&self, token: Token) -> Option<(u32, Option<gst::ClockTime>)> {
+        let obj = self.obj();
+        let facts =
+            |frame: gst_video::VideoCodecFrame<'_>| (frame.system_frame_number(), frame.pts());
+        if let Some(frame) = frame_of(&obj, token) {
+            return Some(facts(frame));
+        }
+        lock(&self.state).counters.unmatched += 1;
+        obj.oldest_frame().map(facts)
     }
 
     pub(super) fn way(

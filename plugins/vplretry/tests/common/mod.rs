@@ -73,6 +73,8 @@ pub struct Child<'a> {
     /// The dispatcher finds no runtime.
     pub no_search: bool,
     pub folder: Option<&'a Path>,
+    /// LD_LIBRARY_PATH.
+    pub libraries: Option<&'a Path>,
 }
 
 /// Runs `body` in a process of its own that is this test again, with the runtime in the dispatcher's path.
@@ -106,6 +108,9 @@ pub fn in_child_with(test: &str, setup: &Child<'_>, body: impl FnOnce()) {
         .stdin(Stdio::null());
     if std::env::var_os("GST_REGISTRY").is_none() {
         command.env("GST_REGISTRY", profile_folder().join("gst-registry.bin"));
+    }
+    if let Some(libraries) = setup.libraries {
+        command.env("LD_LIBRARY_PATH", libraries);
     }
     if setup.no_search {
         command.env_remove("ONEVPL_SEARCH_PATH");
