@@ -111,7 +111,12 @@ fn one_element_is_used_again() {
             player.pull(usize::MAX);
             assert!(player.played.eos);
             assert_eq!(player.played.md5s(), stream.expected().list());
+            let stats = || player.decoder().property::<gst::Structure>("stats");
+            let before = stats();
             player.pipeline.set_state(state).expect("a state");
+            // They can be read afterwards.
+            assert_eq!(stats().to_string(), before.to_string());
+            assert_eq!(before.get("frames"), Ok(250_u64));
         }
     });
 }

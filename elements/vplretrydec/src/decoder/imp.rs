@@ -74,6 +74,8 @@ pub(super) struct State {
     pub(super) failed: bool,
     pub(super) last_warning: Option<Instant>,
     pub(super) starvation_told: bool,
+    /// A session that has ended, for its counters.
+    pub(super) last: Option<Arc<Link>>,
 }
 
 /// The element's instance.
@@ -179,11 +181,10 @@ impl ElementImpl for VplRetryDec {
             _ => {}
         }
         let result = self.parent_change_state(transition);
-        if transition == gst::StateChange::ReadyToNull {
-            let session = lock(&self.state).session.take();
-            if let Some(link) = session {
-                link.end();
-            }
+        if transition == gst::StateChange::ReadyToNull
+            && let Some(link) = self.session()
+        {
+            self.leave_behind(&link);
         }
         result
     }

@@ -101,10 +101,11 @@ impl VplRetryDec {
         self.obj().sink_pad().peer_query(&mut query) && query.result().0
     }
 
-    /// The thread hangs in a call: it keeps what it has and is not waited for.
+    /// The thread ends, or hangs in a call: it keeps what it has and is not waited for.
     pub(super) fn leave_behind(&self, link: &Arc<Link>) {
         link.end();
-        lock(&self.state).session = None;
+        let mut state = lock(&self.state);
+        state.last = state.session.take();
     }
 
     /// Gives a command to the session, and pushes what comes back until it is done.
@@ -174,12 +175,17 @@ impl VplRetryDec {
     }
 
     pub(super) fn implementation(&self) -> Option<(String, String)> {
-        self.session()?.implementation()
+        let state = lock(&self.state);
+        state
+            .session
+            .as_ref()
+            .or(state.last.as_ref())?
+            .implementation()
     }
 
     pub(super) fn stats(&self) -> gst::Structure {
         let state = lock(&self.state);
-        let session = state.session.as_ref();
+        let session = state.session.as_ref().or(state.last.as_ref());
         let stats = session.map(|link| link.stats()).unwrap_or_default();
         let implementation = session.and_then(|link| link.implementation());
         state.counters.structure(&stats, implementation)
