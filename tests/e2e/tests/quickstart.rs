@@ -34,7 +34,7 @@ impl Desk {
     }
 
     fn command(&self) -> Command {
-        let stage = Stage::fresh(&["vmafxmotion"]);
+        let stage = Stage::fresh(&["vmafxmotion", "vplretry"]);
         let mut command = command(&stage, workspace_root().join("pipelines/quickstart.sh"));
         // What it sets is what is tested; the profile is the one that is built already.
         command
@@ -92,7 +92,8 @@ static MP4: LazyLock<Vec<u8>> = LazyLock::new(|| {
 fn without_file_a_real_h264_stream_is_scored() {
     let desk = Desk::new();
     let done = desk.quickstart::<&str>([]);
-    assert!(done.stderr.contains("250 frames of 320x240 I420"), "{done}");
+    assert!(done.stderr.contains("250 frames of 320x240 NV12"), "{done}");
+    assert!(done.stderr.contains("Decoding with "), "{done}");
     assert!(done.stdout.contains("0:00:00.000 to 0:00:09.960"), "{done}");
     assert!(!done.stdout.contains("without timestamp"), "{done}");
     desk.check(done, "test-25fps.h264", 250);
@@ -286,4 +287,22 @@ fn usage_is_shown_and_wrong_usage_exits_with_2() {
         assert_eq!(done.stdout, "", "{done}");
     }
     assert!(!desk.path("scores").exists(), "nothing was begun");
+}
+
+#[test]
+fn what_the_preferred_decoder_refuses_another_decodes() {
+    let desk = Desk::new();
+    // 4:2:2, which the software runtime does not decode.
+    let stage = Stage::fresh(&[]);
+    let pipeline = format!(
+        "videotestsrc num-buffers={FRAMES} pattern=ball ! \
+         video/x-raw,format=Y42B,width=320,height=240,framerate=25/1 ! x264enc ! h264parse ! \
+         matroskamux ! filesink location=clip.mkv"
+    );
+    let mut launch = command(&stage, "gst-launch-1.0");
+    let launch = launch.arg("-q").args(pipeline.split_whitespace());
+    run(launch.current_dir(desk.0.path())).success();
+    let done = desk.quickstart(["clip.mkv"]);
+    assert!(done.stderr.contains("another decoder is tried"), "{done}");
+    desk.check(done, "clip.mkv", FRAMES);
 }
