@@ -1,0 +1,491 @@
+// SPDX-License-Identifier: MPL-2.0
+
+//! Score files as a picture: a panel a feature, scores over time or frames, windows and scene cuts marked.
+
+use std::io::BufRead;
+use std::path::Path;
+use std::sync::Once;
+
+use plotters::coord::Shift;
+use plotters::coord::types::RangedCoordf64;
+use plotters::prelude::*;
+use vmaf_motion::pool::{Feature, Method, pooled_name};
+
+use crate::reader::{ReadError, Records};
+use crate::records::{Record, Window};
+use crate::session::Session;
+
+/// Windows of a session that are drawn at most; narrower ones could not be told apart.
+const MAX_WINDOWS: usize = 400;
+/// Scene cuts of a session that are marked at most, the highest.
+const MAX_MARKS: usize = 200;
+/// Colours of the sessions, in turn; readable on white.
+const COLOURS: [RGBColor; 8] = [
+    RGBColor(0x24, 0x63, 0xc4),
+    RGBColor(0xd1, 0x62, 0x0a),
+    RGBColor(0x14, 0x80, 0x5e),
+    RGBColor(0xa3, 0x34, 0x8f),
+    RGBColor(0x8a, 0x6a, 0x00),
+    RGBColor(0x5b, 0x4b, 0xc4),
+    RGBColor(0xb3, 0x26, 0x3f),
+    RGBColor(0x2f, 0x72, 0x85),
+];
+const INK: RGBColor = RGBColor(0x1b, 0x23, 0x30);
+const QUIET: RGBColor = RGBColor(0x5c, 0x66, 0x75);
+const GRID: RGBColor = RGBColor(0xe3, 0xe6, 0xeb);
+const CUT: RGBColor = RGBColor(0xc2, 0x41, 0x0c);
+const FONT: &str = "sans-serif";
+
+/// What kind of file is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// Pixels.
+    Png,
+    /// Vectors; the viewer brings the font.
+    Svg,
+}
+
+impl Format {
+    /// By the end of a file's name.
+    #[must_use]
+    pub fn of(path: &Path) -> Option<Self> {
+        let extension = path.extension()?.to_str()?;
+        match extension.to_ascii_lowercase().as_str() {
+            "png" => Some(Self::Png),
+            "svg" => Some(Self::Svg),
+            _ => None,
+        }
+    }
+
+    /// What the names of such files end in.
+    #[must_use]
+    pub fn suffix(self) -> &'static str {
+        match self {
+            Self::Png => ".png",
+            Self::Svg => ".svg",
+        }
+    }
+}
+
+/// Why there is no picture.
+#[derive(Debug, thiserror::Error)]
+pub enum PlotError {
+    /// A score file.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The picture.
+    #[error("cannot draw: {0}")]
+    Draw(String),
+}
+
+impl<E: std::error::Error + Send + Sync> From<DrawingAreaErrorKind<E>> for PlotError {
+    fn from(error: DrawingAreaErrorKind<E>) -> Self {
+        Self::Draw(error.to_string())
+    }
+}
+
+/// One session, as finely as a picture needs it.
+#[derive(Debug)]
+struct Series {
+    name: String,
+    session: Session,
+    windows: Vec<Window>,
+}
+
+/// The sessions of some score files.
+#[derive(Debug, Default)]
+pub struct Plot {
+    series: Vec<Series>,
+}
+
+impl Plot {
+    /// Takes in a score file under the name that the picture shows.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    pub fn add<R: BufRead>(
+        &mut self,
+        name: &str,
+        records: &mut Records<R>,
+    ) -> Result<(), ReadError> {
+        let first = self.series.len();
+        for record in &mut *records {
+            match record? {
+                Record::Header(header) => self.series.push(Series {
+                    name: name.to_owned(),
+                    session: Session::new(header),
+                    windows: Vec::new(),
+                }),
+                // The reader lets nothing before a header.
+                record => {
+                    if let Some(series) = self.series.last_mut() {
+                        series.add(record);
+                    }
+                }
+            }
+        }
+        if self.series.len() > first + 1 {
+            for series in &mut self.series[first..] {
+                series.name += &format!(", session {}", series.session.header.session);
+            }
+        }
+        Ok(())
+    }
+
+    /// Draws the features, one below the other, into a file.
+    ///
+    /// # Errors
+    /// Where the picture cannot be drawn or written.
+    pub fn draw(
+        &self,
+        path: &Path,
+        format: Format,
+        size: (u32, u32),
+        features: &[Feature],
+    ) -> Result<(), PlotError> {
+        bring_font();
+        match format {
+            Format::Png => self.draw_on(BitMapBackend::new(path, size), features),
+            Format::Svg => self.draw_on(SVGBackend::new(path, size), features),
+        }
+    }
+
+    fn draw_on<B: DrawingBackend>(&self, backend: B, features: &[Feature]) -> Result<(), PlotError>
+    where
+        B::ErrorType: 'static,
+    {
+        let area = backend.into_drawing_area();
+        area.fill(&WHITE)?;
+        let drawn: Vec<(&Series, RGBColor)> = self
+            .series
+            .iter()
+            .filter(|series| series.session.frames > 0)
+            .zip(COLOURS.into_iter().cycle())
+            .collect();
+        let area = area.margin(8, 8, 8, 14);
+        let rest = legend(&area, &drawn)?;
+        let axis = Axis::of(&drawn);
+        let panels = rest.split_evenly((features.len(), 1));
+        for (panel, &feature) in panels.iter().zip(features) {
+            draw_panel(panel, feature, &drawn, &axis)?;
+        }
+        area.present()?;
+        Ok(())
+    }
+}
+
+/// The horizontal axis that all sessions share.
+struct Axis {
+    timed: bool,
+    from: f64,
+    to: f64,
+}
+
+impl Axis {
+    fn of(drawn: &[(&Series, RGBColor)]) -> Self {
+        let timed = !drawn.is_empty() && drawn.iter().all(|(series, _)| series.is_timed());
+        let mut axis = Self {
+            timed,
+            from: f64::INFINITY,
+            to: f64::NEG_INFINITY,
+        };
+        for (series, _) in drawn {
+            for cell in series.session.buckets.cells() {
+                let place = axis.place(series, cell.first, cell.start);
+                axis.from = axis.from.min(place);
+                axis.to = axis.to.max(place);
+            }
+        }
+        if !axis.from.is_finite() {
+            (axis.from, axis.to) = (0.0, 1.0);
+        }
+        if axis.to <= axis.from {
+            axis.to = axis.from + 1.0;
+        }
+        axis
+    }
+
+    /// Seconds since the session's first frame, or the frame's number.
+    fn place(&self, series: &Series, frame: u64, time: Option<u64>) -> f64 {
+        match (self.timed, time, series.session.span) {
+            (true, Some(time), Some((first, _))) => time.saturating_sub(first) as f64 / 1e9,
+            _ => frame as f64,
+        }
+    }
+
+    /// The place of a frame whose time is not at hand, between those of the cells around it.
+    fn place_of(&self, series: &Series, frame: u64) -> f64 {
+        let cells = series.session.buckets.cells();
+        let next = cells.partition_point(|cell| cell.first <= frame);
+        let place = |i: usize| self.place(series, cells[i].first, cells[i].start);
+        let (Some(before), true) = (next.checked_sub(1), self.timed) else {
+            return frame as f64;
+        };
+        // Behind the last cell frames go on as they did in the last one.
+        let (a, b) = match next < cells.len() {
+            true => (before, next),
+            false if before > 0 => (before - 1, before),
+            false => return place(before),
+        };
+        let share = (frame as f64 - cells[a].first as f64)
+            / (cells[b].first as f64 - cells[a].first as f64).max(1.0);
+        place(a) + share * (place(b) - place(a))
+    }
+
+    fn label(&self, place: f64) -> String {
+        if !self.timed {
+            return format!("{place:.0}");
+        }
+        let range = self.to - self.from;
+        let digits = if range < 0.5 {
+            2
+        } else {
+            usize::from(range < 8.0)
+        };
+        let minutes = (place / 60.0).floor();
+        let seconds = place - minutes * 60.0;
+        let width = if digits > 0 { 3 + digits } else { 2 };
+        if minutes < 60.0 {
+            return format!("{minutes}:{seconds:0width$.digits$}");
+        }
+        let hours = (minutes / 60.0).floor();
+        format!("{hours}:{:02}:{seconds:0width$.digits$}", minutes % 60.0)
+    }
+}
+
+impl Series {
+    fn add(&mut self, record: Record) {
+        self.session.add(&record);
+        if let Record::Window(window) = record
+            && self.windows.len() <= MAX_WINDOWS
+        {
+            self.windows.push(window);
+        }
+    }
+
+    fn is_timed(&self) -> bool {
+        self.session.in_time() && self.session.span.is_some_and(|(first, last)| first < last)
+    }
+
+    /// The curve: each cell's extremes, which is the score itself where a cell is a frame.
+    fn curve(&self, feature: Feature, axis: &Axis) -> impl Iterator<Item = (f64, f64)> {
+        self.session.buckets.cells().iter().flat_map(move |cell| {
+            let place = axis.place(self, cell.first, cell.start);
+            let (min, max) = (cell.min(feature), cell.max(feature));
+            let second = (min != max).then_some((place, max));
+            [Some((place, min)), second].into_iter().flatten()
+        })
+    }
+}
+
+/// Sessions by colour, and what the marks mean; gives the area below.
+fn legend<B: DrawingBackend>(
+    area: &DrawingArea<B, Shift>,
+    drawn: &[(&Series, RGBColor)],
+) -> Result<DrawingArea<B, Shift>, PlotError>
+where
+    B::ErrorType: 'static,
+{
+    let text = (FONT, 15).into_font().color(&INK);
+    let (width, _) = area.dim_in_pixel();
+    let (mut x, mut y) = (8, 4);
+    let mut entry = |name: &str, colour: RGBColor| -> Result<(), PlotError> {
+        // An estimate of the text's width: the viewer of an SVG may have another font anyway.
+        let room = 34 + 8 * name.chars().count() as i32;
+        if x > 8 && x + room > width as i32 {
+            (x, y) = (8, y + 20);
+        }
+        area.draw(&Rectangle::new(
+            [(x, y + 2), (x + 12, y + 14)],
+            colour.filled(),
+        ))?;
+        area.draw(&Text::new(name.to_owned(), (x + 18, y), text.clone()))?;
+        x += room;
+        Ok(())
+    };
+    for (series, colour) in drawn {
+        entry(&series.name, *colour)?;
+    }
+    if drawn.is_empty() {
+        entry("no frame was scored", QUIET)?;
+    }
+    if drawn.iter().any(|(series, _)| series.draws_windows()) {
+        entry("window mean", QUIET)?;
+    }
+    let cuts = |(series, _): &(&Series, RGBColor)| !series.session.cuts.clone().finish().is_empty();
+    if drawn.iter().any(cuts) {
+        entry("likely scene cut", CUT)?;
+    }
+    Ok(area.split_vertically(y + 24).1)
+}
+
+impl Series {
+    fn draws_windows(&self) -> bool {
+        !self.windows.is_empty() && self.windows.len() <= MAX_WINDOWS
+    }
+}
+
+type Panel<'a, B> = ChartContext<'a, B, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
+
+fn draw_panel<B: DrawingBackend>(
+    area: &DrawingArea<B, Shift>,
+    feature: Feature,
+    drawn: &[(&Series, RGBColor)],
+    axis: &Axis,
+) -> Result<(), PlotError>
+where
+    B::ErrorType: 'static,
+{
+    let pooled = |series: &Series| series.session.pools.feature(feature).pool(Method::Max);
+    let highest = drawn
+        .iter()
+        .filter_map(|(series, _)| pooled(series))
+        .fold(1e-3, f64::max);
+    let mut panel = ChartBuilder::on(area)
+        .caption(feature.name(), (FONT, 16).into_font().color(&INK))
+        .margin_right(8)
+        .x_label_area_size(26)
+        .y_label_area_size(58)
+        .build_cartesian_2d(axis.from..axis.to, 0.0..highest * 1.06)?;
+    panel
+        .configure_mesh()
+        .light_line_style(WHITE)
+        .bold_line_style(GRID)
+        .axis_style(QUIET)
+        .x_label_formatter(&|place| axis.label(*place))
+        .y_label_formatter(&|score| score.to_string())
+        .label_style((FONT, 13).into_font().color(&QUIET))
+        .draw()?;
+    for (series, colour) in drawn {
+        draw_cuts(&mut panel, series, axis, highest)?;
+        let curve = series.curve(feature, axis);
+        panel.draw_series(LineSeries::new(curve, colour.stroke_width(1)))?;
+        draw_windows(&mut panel, series, feature, axis)?;
+    }
+    Ok(())
+}
+
+fn draw_cuts<B: DrawingBackend>(
+    panel: &mut Panel<'_, B>,
+    series: &Series,
+    axis: &Axis,
+    highest: f64,
+) -> Result<(), PlotError>
+where
+    B::ErrorType: 'static,
+{
+    let cuts = series.session.cuts.clone().finish();
+    let marks = cuts.iter().take(MAX_MARKS).map(|cut| {
+        let place = axis.place_of(series, cut.frame);
+        let ends = vec![(place, highest), (place, highest * 1.06)];
+        PathElement::new(ends, CUT.stroke_width(2))
+    });
+    panel.draw_series(marks)?;
+    Ok(())
+}
+
+fn draw_windows<B: DrawingBackend>(
+    panel: &mut Panel<'_, B>,
+    series: &Series,
+    feature: Feature,
+    axis: &Axis,
+) -> Result<(), PlotError>
+where
+    B::ErrorType: 'static,
+{
+    if !series.draws_windows() {
+        return Ok(());
+    }
+    let name = pooled_name(feature, Method::Mean);
+    let means = series.windows.iter().filter_map(|window| {
+        let mean = window.values.get(name)?.as_f64()?;
+        let ends = [window.first, window.last.saturating_add(1)]
+            .map(|frame| (axis.place_of(series, frame).min(axis.to), mean));
+        Some(PathElement::new(
+            ends.to_vec(),
+            QUIET.mix(0.8).stroke_width(3),
+        ))
+    });
+    panel.draw_series(means)?;
+    Ok(())
+}
+
+/// A font of our own, so that a machine without any draws the same picture.
+fn bring_font() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // It is refused only where it cannot be parsed, and then drawing text fails with a reason.
+        let _ = plotters::style::register_font(
+            FONT,
+            FontStyle::Normal,
+            epaint_default_fonts::UBUNTU_LIGHT,
+        );
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plot(times: impl Fn(u64) -> Option<u64>) -> Plot {
+        let mut text = r#"{"type":"header","schema":1,"extractor":"integer","format":"I420","width":4,"height":4,"depth":8,"session":0}"#.to_owned() + "\n";
+        for i in 0..100 {
+            let time = times(i).map_or("null".to_owned(), |time| time.to_string());
+            text += &format!(
+                "{{\"type\":\"frame\",\"frame\":{i},\"timestamp\":{time},\"motion\":{i}.5,\"motion2\":1.0,\"motion3\":0.0}}\n"
+            );
+        }
+        let mut plot = Plot::default();
+        plot.add("clip", &mut Records::new(text.as_bytes()))
+            .expect("a good file");
+        plot
+    }
+
+    fn axis(plot: &Plot) -> Axis {
+        Axis::of(&[(&plot.series[0], COLOURS[0])])
+    }
+
+    #[test]
+    fn places_are_seconds_where_all_frames_have_times_in_order() {
+        let timed = plot(|i| Some(i * 40_000_000 + 7_000_000_000));
+        let time = axis(&timed);
+        assert!(time.timed);
+        assert_eq!((time.from, time.to), (0.0, 99.0 * 0.04));
+        assert!((time.place_of(&timed.series[0], 25) - 1.0).abs() < 1e-9);
+        assert!((time.place_of(&timed.series[0], 100) - 4.0).abs() < 1e-9);
+        for untimed in [
+            plot(|_| None),
+            plot(|i| (i != 50).then_some(i * 40)),
+            plot(|i| Some(1000 - i)),
+        ] {
+            let frames = axis(&untimed);
+            assert!(!frames.timed);
+            assert_eq!((frames.from, frames.to), (0.0, 99.0));
+            assert_eq!(frames.place_of(&untimed.series[0], 25), 25.0);
+        }
+    }
+
+    #[test]
+    fn labels_are_clock_times() {
+        let label = |to: f64, place| {
+            Axis {
+                timed: true,
+                from: 0.0,
+                to,
+            }
+            .label(place)
+        };
+        assert_eq!(label(0.3, 0.25), "0:00.25");
+        assert_eq!(label(4.0, 2.5), "0:02.5");
+        assert_eq!(label(600.0, 90.0), "1:30");
+        assert_eq!(label(30_000.0, 7325.0), "2:02:05");
+    }
+
+    #[test]
+    fn the_format_is_that_of_the_name() {
+        assert_eq!(Format::of(Path::new("a.PNG")), Some(Format::Png));
+        assert_eq!(Format::of(Path::new("b/c.svg")), Some(Format::Svg));
+        assert_eq!(Format::of(Path::new("a.pdf")), None);
+        assert_eq!(Format::of(Path::new("png")), None);
+    }
+}
