@@ -2,6 +2,8 @@
 
 //! Score files as a picture: a panel a feature, scores over time or frames, windows and scene cuts marked.
 
+mod axis;
+
 use std::io::BufRead;
 use std::path::Path;
 use std::sync::Once;
@@ -14,6 +16,8 @@ use vmaf_motion::pool::{Feature, Method, pooled_name};
 use crate::reader::{ReadError, Records};
 use crate::records::{Record, Window};
 use crate::session::Session;
+
+use axis::{Across, Axis};
 
 /// Windows of a session that are drawn at most; narrower ones could not be told apart.
 const MAX_WINDOWS: usize = 400;
@@ -174,13 +178,6 @@ impl Plot {
     }
 }
 
-/// The horizontal axis that all sessions share.
-struct Axis {
-    timed: bool,
-    from: f64,
-    to: f64,
-}
-
 impl Axis {
     fn of(drawn: &[(&Series, RGBColor)]) -> Self {
         let timed = !drawn.is_empty() && drawn.iter().all(|(series, _)| series.is_timed());
@@ -230,26 +227,6 @@ impl Axis {
         let share = (frame as f64 - cells[a].first as f64)
             / (cells[b].first as f64 - cells[a].first as f64).max(1.0);
         place(a) + share * (place(b) - place(a))
-    }
-
-    fn label(&self, place: f64) -> String {
-        if !self.timed {
-            return format!("{place:.0}");
-        }
-        let range = self.to - self.from;
-        let digits = if range < 0.5 {
-            2
-        } else {
-            usize::from(range < 8.0)
-        };
-        let minutes = (place / 60.0).floor();
-        let seconds = place - minutes * 60.0;
-        let width = if digits > 0 { 3 + digits } else { 2 };
-        if minutes < 60.0 {
-            return format!("{minutes}:{seconds:0width$.digits$}");
-        }
-        let hours = (minutes / 60.0).floor();
-        format!("{hours}:{:02}:{seconds:0width$.digits$}", minutes % 60.0)
     }
 }
 
@@ -309,7 +286,9 @@ where
     if drawn.is_empty() {
         entry("no frame was scored", QUIET)?;
     }
-    if drawn.iter().any(|(series, _)| series.draws_windows()) {
+    if let [(series, _)] = drawn
+        && series.draws_windows()
+    {
         entry("window mean", QUIET)?;
     }
     let cuts = |(series, _): &(&Series, RGBColor)| !series.session.cuts.clone().finish().is_empty();
@@ -325,7 +304,7 @@ impl Series {
     }
 }
 
-type Panel<'a, B> = ChartContext<'a, B, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
+type Panel<'a, B> = ChartContext<'a, B, Cartesian2d<Across, RangedCoordf64>>;
 
 fn draw_panel<B: DrawingBackend>(
     area: &DrawingArea<B, Shift>,
@@ -341,18 +320,22 @@ where
         .iter()
         .filter_map(|(series, _)| pooled(series))
         .fold(1e-3, f64::max);
+    // A label needs about a hundred pixels.
+    let across = Across {
+        axis: *axis,
+        most: (area.dim_in_pixel().0 as usize / 100).max(2),
+    };
     let mut panel = ChartBuilder::on(area)
         .caption(feature.name(), (FONT, 16).into_font().color(&INK))
         .margin_right(8)
         .x_label_area_size(26)
         .y_label_area_size(58)
-        .build_cartesian_2d(axis.from..axis.to, 0.0..highest * 1.06)?;
+        .build_cartesian_2d(across, 0.0..highest * 1.06)?;
     panel
         .configure_mesh()
         .light_line_style(WHITE)
         .bold_line_style(GRID)
         .axis_style(QUIET)
-        .x_label_formatter(&|place| axis.label(*place))
         .y_label_formatter(&|score| score.to_string())
         .label_style((FONT, 13).into_font().color(&QUIET))
         .draw()?;
@@ -360,7 +343,12 @@ where
         draw_cuts(&mut panel, series, axis, highest)?;
         let curve = series.curve(feature, axis);
         panel.draw_series(LineSeries::new(curve, colour.stroke_width(1)))?;
-        draw_windows(&mut panel, series, feature, axis)?;
+        // Among several sessions a mean belongs to the one of its colour.
+        let means = match drawn.len() {
+            1 => QUIET.mix(0.8),
+            _ => colour.mix(0.5),
+        };
+        draw_windows(&mut panel, series, feature, axis, means)?;
     }
     Ok(())
 }
@@ -389,6 +377,7 @@ fn draw_windows<B: DrawingBackend>(
     series: &Series,
     feature: Feature,
     axis: &Axis,
+    colour: RGBAColor,
 ) -> Result<(), PlotError>
 where
     B::ErrorType: 'static,
@@ -401,10 +390,7 @@ where
         let mean = window.values.get(name)?.as_f64()?;
         let ends = [window.first, window.last.saturating_add(1)]
             .map(|frame| (axis.place_of(series, frame).min(axis.to), mean));
-        Some(PathElement::new(
-            ends.to_vec(),
-            QUIET.mix(0.8).stroke_width(3),
-        ))
+        Some(PathElement::new(ends.to_vec(), colour.stroke_width(3)))
     });
     panel.draw_series(means)?;
     Ok(())
@@ -463,22 +449,6 @@ mod tests {
             assert_eq!((frames.from, frames.to), (0.0, 99.0));
             assert_eq!(frames.place_of(&untimed.series[0], 25), 25.0);
         }
-    }
-
-    #[test]
-    fn labels_are_clock_times() {
-        let label = |to: f64, place| {
-            Axis {
-                timed: true,
-                from: 0.0,
-                to,
-            }
-            .label(place)
-        };
-        assert_eq!(label(0.3, 0.25), "0:00.25");
-        assert_eq!(label(4.0, 2.5), "0:02.5");
-        assert_eq!(label(600.0, 90.0), "1:30");
-        assert_eq!(label(30_000.0, 7325.0), "2:02:05");
     }
 
     #[test]

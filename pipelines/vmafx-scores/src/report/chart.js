@@ -106,49 +106,61 @@ function drawTrace(context, drawn, y, stroke, dots = true) {
   context.stroke();
 }
 
-/** The cut windows and their means. Where they are narrower than three pixels they are left to zooming. */
-function drawWindows(context, session, feature, view, box, y) {
+/** The windows in view with their places; none where they are narrower than three pixels, which is left to zooming. */
+function windowsInView(session, view, box) {
   const place = (frame) => ((session.placeOf(frame, view.mode) - view.from) / (view.to - view.from)) * box.width;
-  const windows = session.byFirst.filter((w) => place(w.last + 1) > 0 && place(w.first) < box.width);
-  if (windows.length === 0 || windows.length > box.width / 3) return;
-  const solo = view.sessions.filter((s) => s.shown).length === 1;
-  windows.forEach((window) => {
-    const [from, to] = [place(window.first), place(window.last + 1)];
-    if (solo && window.window % 2 === 1 && !window.submitted) {
-      context.fillStyle = colour("--band");
-      context.fillRect(from, 0, to - from, box.height);
-    }
-    const mean = window[`${FEATURES[feature]}.mean`];
-    if (mean === undefined) return;
-    context.strokeStyle = solo ? colour("--window") : sessionColour(session);
-    context.lineWidth = 2.5;
-    context.globalAlpha = 0.7;
+  const windows = session.byFirst
+    .map((window) => ({ window, from: place(window.first), to: place(window.last + 1) }))
+    .filter(({ from, to }) => to > 0 && from < box.width);
+  return windows.length > box.width / 3 ? [] : windows;
+}
+
+/** Every other window of a cut stream on a band. */
+function drawBands(context, windows, box) {
+  context.fillStyle = colour("--band");
+  for (const { window, from, to } of windows) {
+    if (window.window % 2 === 1 && !window.submitted) context.fillRect(from, 0, to - from, box.height);
+  }
+}
+
+/** The mean of each window, with a rim that sets it off from the curve. */
+function drawMeans(context, windows, feature, y, stroke) {
+  for (const [width, style] of [[4.5, colour("--card")], [2.2, stroke]]) {
+    context.lineWidth = width;
+    context.strokeStyle = style;
     context.beginPath();
-    context.moveTo(from, y(mean));
-    context.lineTo(to, y(mean));
+    for (const { window, from, to } of windows) {
+      const mean = window[`${FEATURES[feature]}.mean`];
+      if (mean === undefined) continue;
+      context.moveTo(from + 1, y(mean));
+      context.lineTo(Math.max(from + 2, to - 1), y(mean));
+    }
     context.stroke();
-    context.globalAlpha = 1;
-  });
+  }
 }
 
 function drawCuts(context, session, view, box) {
   const cuts = session.facts.cuts
     .map((frame) => ((session.placeOf(frame, view.mode) - view.from) / (view.to - view.from)) * box.width)
     .filter((x) => x >= 0 && x <= box.width);
-  const few = cuts.length <= box.width / 12;
   context.strokeStyle = context.fillStyle = colour("--cut");
   context.lineWidth = 1;
+  if (cuts.length > box.width / 12) {
+    // Too many to tell apart: short lines, which zooming turns into marks.
+    context.globalAlpha = 0.5;
+    cuts.forEach((x) => context.fillRect(x, 0, 1, 5));
+    context.globalAlpha = 1;
+    return;
+  }
   for (const x of cuts) {
-    if (few) {
-      context.setLineDash([3, 3]);
-      context.globalAlpha = 0.55;
-      context.beginPath();
-      context.moveTo(x, 0);
-      context.lineTo(x, box.height);
-      context.stroke();
-      context.setLineDash([]);
-      context.globalAlpha = 1;
-    }
+    context.setLineDash([3, 3]);
+    context.globalAlpha = 0.55;
+    context.beginPath();
+    context.moveTo(x, 0);
+    context.lineTo(x, box.height);
+    context.stroke();
+    context.setLineDash([]);
+    context.globalAlpha = 1;
     context.beginPath();
     context.moveTo(x - 3.5, 0);
     context.lineTo(x + 3.5, 0);
@@ -202,8 +214,10 @@ function drawPanel(canvas, feature, view) {
   context.beginPath();
   context.rect(0, -MARGIN.top, box.width, box.height + MARGIN.top + 1);
   context.clip();
-  if (view.windows) shown.forEach((session) => drawWindows(context, session, feature, view, box, y));
+  const windows = shown.map((session) => (view.windows ? windowsInView(session, view, box) : []));
+  if (shown.length === 1) drawBands(context, windows[0], box);
   traces.forEach((drawn, i) => drawTrace(context, drawn, y, sessionColour(shown[i])));
+  windows.forEach((some, i) => drawMeans(context, some, feature, y, shown.length === 1 ? colour("--window") : sessionColour(shown[i])));
   if (view.cuts) shown.forEach((session) => drawCuts(context, session, view, box));
   context.restore();
 }

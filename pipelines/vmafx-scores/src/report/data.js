@@ -110,6 +110,12 @@ function lowerBound(sorted, value) {
   return low;
 }
 
+/** First index whose value is above `value`, in a sorted array. */
+function upperBound(sorted, value) {
+  const at = lowerBound(sorted, value);
+  return at < sorted.length && sorted[at] === value ? upperBound(sorted.subarray(at + 1), value) + at + 1 : at;
+}
+
 /** All sessions of the page. `progress` is told how many blocks of how many are read. */
 async function readSessions(report, progress) {
   const sessions = report.sessions.map((facts, number) => new Session(facts, number));

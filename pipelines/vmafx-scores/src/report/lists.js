@@ -58,20 +58,51 @@ function fillSessions(table, sessions, changed) {
   table.replaceChildren(make("thead", {}, row("th", head, numbers)), make("tbody", {}, ...rows));
 }
 
+function counted(count, one, many = `${one}s`) {
+  return `${count} ${count === 1 ? one : many}`;
+}
+
 /** What a reader of the numbers should know. */
 function notesOf(session, sessions) {
   const facts = session.facts;
   const notes = [];
   if (facts.options.length) notes.push(`options: ${facts.options.join(" ")}`);
   if (facts.frames === 0) notes.push("no frame was scored");
-  if (facts.missing) notes.push(`${facts.missing} frame lines missing: the writer could not keep up, or the file was edited`);
-  if (facts.untimed && facts.untimed < facts.frames) notes.push(`${facts.untimed} frames without timestamp`);
+  if (facts.missing) notes.push(`${counted(facts.missing, "frame line")} missing: the writer could not keep up, or the file was edited`);
+  if (facts.untimed && facts.untimed < facts.frames) notes.push(`${counted(facts.untimed, "frame")} without timestamp`);
   if (facts.frames && facts.untimed === 0 && !facts.inTime) notes.push("timestamps go back; shown by frame");
   if (facts.jumps === null) notes.push("no summary line: the session did not end properly");
-  if (facts.jumps) notes.push(`${facts.jumps} discontinuities in the stream; scores go on over them`);
+  if (facts.jumps) notes.push(`${counted(facts.jumps, "discontinuity", "discontinuities")} in the stream; scores go on over them`);
   if (facts.windowsLeftOut) notes.push(`${facts.windowsLeftOut} of ${facts.windows} windows are not in this page; vmafx-scores csv --windows lists all`);
   if (facts.cutsFound > facts.cuts.length) notes.push(`${facts.cutsFound} likely scene cuts, of which the highest ${facts.cuts.length} are marked`);
   return notes.map((note) => (sessions.length > 1 ? `${nameOf(session, sessions)}: ${note}` : note));
+}
+
+/** The windows of a frame in words. */
+function windowsText(session, frame) {
+  return session.windowsAt(frame).slice(0, 2).map((window) => {
+    const mean = window["motion2.mean"];
+    return `${window.submitted ? "asked for " : ""}${window.window}: ${window.first}-${window.last}${mean === undefined ? "" : `, motion2 mean ${exact(mean)}`}`;
+  }).join("; ");
+}
+
+/** What stands beside the pointer: the frame nearest to it in each session. */
+function fillTip(tip, sessions, indices) {
+  const blocks = sessions.flatMap((session, i) => {
+    const at = indices[i];
+    if (at < 0 || !session.shown) return [];
+    const frame = Number(session.frame[at]);
+    const lines = [
+      make("div", {}, swatch(session), make("b", {}, nameOf(session, sessions))),
+      make("div", {}, `frame ${session.frame[at]}, ${clock(session.timestamp(at))}`),
+      make("table", {}, ...FEATURES.map((feature, f) => row("td", [feature, exact(session.scores[f][at])], [1]))),
+    ];
+    const windows = windowsText(session, frame);
+    if (windows) lines.push(make("div", { class: "quiet" }, `window ${windows}`));
+    if (session.cutSet.has(frame)) lines.push(make("div", { class: "cut" }, "likely a scene cut"));
+    return [make("div", {}, ...lines)];
+  });
+  tip.replaceChildren(...blocks.slice(0, 6));
 }
 
 /** The exact values of one frame in every session that has it; `indices` gives its index or -1. */
@@ -81,16 +112,12 @@ function fillValues(table, sessions, indices) {
     const at = indices[i];
     if (at < 0 || !session.shown) return [];
     const frame = Number(session.frame[at]);
-    const windows = session.windowsAt(frame).map((window) => {
-      const mean = window["motion2.mean"];
-      return `${window.submitted ? "asked for " : ""}${window.window}: ${window.first}-${window.last}${mean === undefined ? "" : `, motion2 mean ${exact(mean)}`}`;
-    });
     return [row("td", [
       make("span", {}, swatch(session), nameOf(session, sessions)),
       session.frame[at],
       clock(session.timestamp(at)),
       ...session.scores.map((scores) => exact(scores[at])),
-      windows.slice(0, 2).join("; "),
+      windowsText(session, frame),
       session.cutSet.has(frame) ? "likely a scene cut" : "",
     ], [1, 2, 3, 4, 5])];
   });
@@ -107,7 +134,7 @@ const LISTS = {
     rows(session, view) {
       const places = session.places(view.mode);
       const from = lowerBound(places, view.from);
-      const to = lowerBound(places, view.to + 1e-12);
+      const to = upperBound(places, view.to);
       return { count: Math.max(0, to - from), at: (i) => {
         const at = from + i;
         return { frame: Number(session.frame[at]), cells: [session.frame[at], clock(session.timestamp(at)), ...session.scores.map((scores) => exact(scores[at]))] };
@@ -116,8 +143,8 @@ const LISTS = {
   },
   windows: {
     title: "Windows",
-    head: ["Window", "Frames", "Start", "End", "Scored", "motion mean", "motion2 mean", "motion2 min", "motion2 max", "motion3 mean", ""],
-    numbers: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9],
+    head: ["Window", "Frames", "Start", "End", "Scored", "motion2 mean", "motion2 min", "motion2 max", "motion3 mean", ""],
+    numbers: [0, 1, 2, 3, 4, 5, 6, 7, 8],
     rows(session) {
       return { count: session.windows.length, at: (i) => {
         const window = session.windows[i];
@@ -125,7 +152,7 @@ const LISTS = {
         const value = (name) => exact(window[name]);
         const remarks = [window.submitted && "asked for", window.partial && "partial", window.reason].filter(Boolean);
         return { range: [window.first, window.last], cells: [window.window, `${window.first}-${window.last}`, time(window.start), time(window.end),
-          window["n-scored"], value("motion.mean"), value("motion2.mean"), value("motion2.min"), value("motion2.max"), value("motion3.mean"), remarks.join(", ")] };
+          window["n-scored"], value("motion2.mean"), value("motion2.min"), value("motion2.max"), value("motion3.mean"), remarks.join(", ")] };
       } };
     },
   },

@@ -119,12 +119,9 @@ function show(report, sessions, asked) {
     const indices = sessions.map((session) => (session.count ? session.nearest(place, view.mode) : -1));
     marks.cursor = shown[0].places(view.mode)[indices[shown[0].number]];
     const tip = $("tip");
-    const table = make("table");
-    fillValues(table, sessions, indices);
-    tip.replaceChildren(table);
+    fillTip(tip, sessions, indices);
     tip.hidden = false;
     const side = event.pageX + 24 + tip.offsetWidth > document.documentElement.clientWidth;
-    tip.style.maxWidth = "none";
     tip.style.left = `${Math.max(8, side ? event.pageX - tip.offsetWidth - 16 : event.pageX + 16)}px`;
     tip.style.top = `${event.pageY + 18}px`;
     overlays();
