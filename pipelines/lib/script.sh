@@ -1,0 +1,98 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: MPL-2.0
+#
+# What the short scripts of pipelines/ share: reading their command line, building what they use, names of
+# files that gst-launch-1.0 can take. Sourced after setup.sh by scripts that define usage().
+
+# bad_usage MESSAGE...
+bad_usage() {
+    say "$*"
+    usage >&2
+    exit 2
+}
+
+# read_arguments LEAST MOST ARGUMENT...: sets `arguments`; -h and --help print the usage and end the script.
+read_arguments() {
+    local least=$1 most=$2 argument options=yes
+    shift 2
+    arguments=()
+    for argument in "$@"; do
+        case $options$argument in
+            yes-h | yes--help)
+                usage
+                exit 0
+                ;;
+            yes--) options= ;;
+            # A file may have such a name.
+            yes-*) [[ -e $argument ]] || bad_usage "unknown option $argument"
+                arguments+=("$argument") ;;
+            *) arguments+=("$argument") ;;
+        esac
+    done
+    ((${#arguments[@]} >= least)) || bad_usage "something is missing on the command line"
+    ((${#arguments[@]} <= most)) || bad_usage "too much on the command line"
+}
+
+# check_file FILE: what is plain about it before anything is installed or built.
+check_file() {
+    [[ -e $1 ]] || fail 1 "$1: no such file"
+    [[ ! -d $1 ]] || fail 1 "$1: is a folder, not a video"
+    [[ -f $1 ]] || fail 1 "$1: is not a regular file"
+    [[ -r $1 ]] || fail 1 "$1: may not be read"
+    [[ -s $1 ]] || fail 1 "$1: is empty"
+}
+
+# check_number NAME VALUE LEAST MOST
+check_number() {
+    [[ $2 =~ ^[0-9]{1,9}$ ]] && ((10#$2 >= $3 && 10#$2 <= $4)) ||
+        bad_usage "$1 is '$2', but must be a whole number from $3 to $4"
+}
+
+# prepare PURPOSE...: packages, Rust, the element and the tools, and the folder of the results (results_dir).
+prepare() {
+    results_dir=${VMAFX_SCORES_DIR:-scores}
+    mkdir -p -- "$results_dir" || fail 1 "cannot make the folder $results_dir for the results"
+    results_dir=$(cd -- "$results_dir" && pwd)
+    need_packages build run "$@"
+    need_rust
+    choose_profile release
+    build -p gst-plugin-vmafxmotion -p score-file -p vmafx-scores
+    stage vmafxmotion
+    use_stage
+    work_dir=$(mktemp -d)
+    trap end_script EXIT
+}
+
+# What a script leaves behind on its way out: nothing that runs, nothing in the temporary folder.
+background=()
+end_script() {
+    local process
+    for process in "${background[@]}"; do
+        kill "$process" 2>/dev/null || true
+    done
+    rm -rf -- "$work_dir"
+}
+
+# easy_name FILE: a name for FILE without a character that gst-launch-1.0 reads in its own way.
+easy_name() {
+    local end=${1##*.}
+    [[ $end =~ ^[A-Za-z0-9]{1,8}$ ]] || end=video
+    ln -sfn -- "$(realpath -- "$1")" "$work_dir/input.$end"
+    printf '%s\n' "$work_dir/input.$end"
+}
+
+# launch ARGUMENT...: gst-launch-1.0 in the folder of the results.
+launch() {
+    (cd -- "$results_dir" && exec gst-launch-1.0 "$@")
+}
+
+# example_video: a real video with timestamps; part of a package that the build has fetched.
+example_video() {
+    printf '%s\n' "$(test_streams)/src/codec/vp9/test_data/test-25fps.vp9"
+}
+
+# The front of a pipeline that decodes the first video of a file in software.
+decode() {
+    printf '%s ' filesrc location="$1" ! decodebin force-sw-decoders=true expose-all-streams=false \
+        "caps=video/x-raw(ANY)" ! videoconvert
+}
