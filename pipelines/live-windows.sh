@@ -25,7 +25,7 @@ END
 read_arguments 0 1 "$@"
 seconds=${arguments[0]-10}
 check_number SECONDS "$seconds" 1 3600
-prepare
+prepare run
 
 launch -m videotestsrc is-live=true pattern=ball num-buffers=$((10#$seconds * 30)) \
     ! video/x-raw,format=I420,width=640,height=360,framerate=30/1 \

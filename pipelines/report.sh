@@ -24,7 +24,7 @@ END
 
 read_arguments 0 32 "$@"
 for file in "${arguments[@]}"; do check_file "$file"; done
-prepare
+prepare run
 ((${#arguments[@]} > 0)) || arguments=("$(example_video)")
 
 scores=()

@@ -27,7 +27,7 @@ seconds=${arguments[0]-5}
 port=${arguments[1]-5004}
 check_number SECONDS "$seconds" 1 3600
 check_number PORT "$port" 1024 65535
-prepare encode
+prepare run encode
 
 caps=application/x-rtp,media=video,clock-rate=90000,encoding-name=H264
 rm -f -- "$results_dir/rtp.ndjson"

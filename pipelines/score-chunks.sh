@@ -28,7 +28,7 @@ chunks=${arguments[0]-4}
 check_number CHUNKS "$chunks" 2 64
 file=${arguments[1]-}
 [[ -z ${arguments[1]+set} ]] || check_file "$file"
-prepare
+prepare run
 file=${file:-$(example_video)}
 raw=$work_dir/film.yuv
 

@@ -28,7 +28,7 @@ uri=${arguments[0]-}
     bad_usage "'$uri' is no URI such as file:///folder/film.mp4; report.sh takes names of files"
 # gst-launch-1.0 reads these in its own way; a URI writes them as %22, %5C and so on.
 [[ $uri != *[[:space:]\"\\\']* ]] || bad_usage "spaces, quotes and backslashes of a URI are written as %XX"
-prepare
+prepare run
 if [[ -z $uri ]]; then
     uri=file://$(easy_name "$(example_video)")
 fi

@@ -27,7 +27,7 @@ seconds=${arguments[0]-5}
 port=${arguments[1]-7001}
 check_number SECONDS "$seconds" 1 3600
 check_number PORT "$port" 1024 65535
-prepare encode
+prepare run encode
 
 rm -f -- "$results_dir/srt.ndjson"
 (cd -- "$results_dir" && exec gst-launch-1.0 -q \

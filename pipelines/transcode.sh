@@ -25,7 +25,7 @@ END
 read_arguments 0 1 "$@"
 file=${arguments[0]-}
 [[ -z ${arguments[0]+set} ]] || check_file "$file"
-prepare encode
+prepare run encode
 file=${file:-$(example_video)}
 
 read -r -a decoded <<<"$(decode "$(easy_name "$file")")"

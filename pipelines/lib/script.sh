@@ -48,12 +48,12 @@ check_number() {
         bad_usage "$1 is '$2', but must be a whole number from $3 to $4"
 }
 
-# prepare PURPOSE...: packages, Rust, the element and the tools, and the folder of the results (results_dir).
+# prepare PURPOSE...: packages for them and the build, Rust, the element and the tools, and the folder of the results (results_dir).
 prepare() {
     results_dir=${VMAFX_SCORES_DIR:-scores}
     mkdir -p -- "$results_dir" || fail 1 "cannot make the folder $results_dir for the results"
     results_dir=$(cd -- "$results_dir" && pwd)
-    need_packages build run "$@"
+    need_packages build "$@"
     need_rust
     choose_profile release
     build -p gst-plugin-vmafxmotion -p score-file -p vmafx-scores
