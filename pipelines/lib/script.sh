@@ -96,3 +96,42 @@ decode() {
     printf '%s ' filesrc location="$1" ! decodebin force-sw-decoders=true expose-all-streams=false \
         "caps=video/x-raw(ANY)" ! videoconvert
 }
+
+# read_coded FILE: sets `coded`, the front of a pipeline that ends in FILE's coded video. The parser behind
+# parsebin gives each decoder the form of stream that it takes.
+read_coded() {
+    local kind
+    kind=$(launch -v filesrc location="$1" ! parsebin ! fakesink num-buffers=1 2>/dev/null |
+        sed -n 's/.*fakesink0.GstPad:sink: caps = \([a-z0-9/-]*\).*/\1/p' | head -n 1) || true
+    coded=(filesrc location="$1" ! parsebin)
+    case $kind in
+        video/x-h264) coded+=(! h264parse) ;;
+        video/x-h265) coded+=(! h265parse) ;;
+        video/x-vp9) coded+=(! vp9parse) ;;
+        video/x-av1) coded+=(! av1parse) ;;
+    esac
+}
+
+# prepare_decoders: builds and stages the project's decoders and the software runtimes they find by themselves.
+prepare_decoders() {
+    need_packages runtimes
+    local plugin
+    for plugin in vplretry nvdecring; do
+        [[ -e $vmafx_root/plugins/$plugin/Cargo.toml ]] || continue
+        build -p "gst-plugin-$plugin"
+        stage "$plugin"
+    done
+    build -p vplsoft
+    stage vplsoft
+}
+
+# why_not DECODER: why this machine cannot run it, in one line; nothing where it can.
+why_not() {
+    local log=$work_dir/why
+    if ! gst-inspect-1.0 --exists "$1"; then
+        printf 'there is no element of that name\n'
+    # Without data: libraries and devices are looked for on the way to READY.
+    elif ! launch -q fakesrc num-buffers=0 ! "$1" ! fakesink >"$log" 2>&1; then
+        sed -n 's/^ERROR: from element [^:]*:[^:]*: //p' "$log" | grep -v "doesn't want to preroll" | head -n 1
+    fi
+}
