@@ -11,7 +11,7 @@
 
 # A search path for cd would answer for folders that are meant as they stand.
 unset CDPATH
-vmafx_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
+vmafx_root=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 
 # Debian's packages by what they are for.
 declare -rA packages=(
