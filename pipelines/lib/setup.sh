@@ -20,9 +20,10 @@ declare -rA packages=(
         gstreamer1.0-plugins-bad gstreamer1.0-libav'
     # x264enc.
     [encode]='gstreamer1.0-plugins-ugly'
-    # The Python readers; NVIDIA's headers; a client of the CUDA stand-in; a browser for the page of scores.
+    # The Python readers; NVIDIA's headers; a client of the CUDA stand-in; a render node for qsv; a browser for
+    # the page of scores.
     [test]='gstreamer1.0-plugins-ugly python3-gst-1.0 gir1.2-gst-plugins-base-1.0 libffmpeg-nvenc-dev
-        libvpl-dev libvpl2 onevpl-tools ffmpeg valgrind chromium'
+        libvpl-dev libvpl2 onevpl-tools ffmpeg valgrind umockdev chromium'
     # The software runtimes: libavcodec, and what makes bindings of it.
     [runtimes]='libavcodec-dev libavutil-dev libclang-dev'
 )
