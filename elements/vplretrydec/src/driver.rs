@@ -1,0 +1,469 @@
+// SPDX-License-Identifier: MPL-2.0
+
+//! The driver of the decode loop: sessions of a runtime, access units from the element, frames to the element.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use onevpl_sys as mfx;
+use onevpl_sys::{PictureInfo, Surface, SyncPoint};
+use vplretry_core::{
+    Corruption, Damage, Decoded, Event, Input, Reason, Reset, Stats, Status, VplDecodeDriver, Wake,
+};
+
+use crate::bitstream::{Bitstream, Taken};
+use crate::codec;
+use crate::failure::Failure;
+use crate::ledger::{Fate, Ledger};
+use crate::link::{CallKind, Link, Output, Reply};
+use crate::picture::Picture;
+use crate::runtime::{Runtime, milliseconds, nothing};
+use crate::session::Setup;
+use crate::unit::{Token, Unit};
+
+/// The most bytes that wait for the runtime: several access units of the highest level of any codec.
+const BUFFER: usize = 256 << 20;
+/// Units that H.264 may have in flight: 16 frames of two fields, and the one at hand.
+const REORDER: u64 = 33;
+
+/// What the element cannot go on from.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.text)]
+pub(crate) struct DriverError(pub(crate) Failure);
+
+/// The command at hand: its number, and the flush that it came after.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Task {
+    pub(crate) number: u64,
+    pub(crate) epoch: u64,
+}
+
+pub(crate) struct Driver {
+    link: Arc<Link>,
+    runtime: Runtime,
+    input: VecDeque<Arc<Unit>>,
+    bitstream: Bitstream,
+    /// The unit that was last shown to the runtime.
+    at_hand: Option<Arc<Unit>>,
+    /// A unit that the runtime took with the error that it answered.
+    eaten: Option<Token>,
+    waits_for_key: bool,
+    /// The last drain came to its end.
+    drained: bool,
+    /// The last unit that was handed over.
+    newest: Option<Token>,
+    /// The codec is a run of bytes.
+    byte_stream: bool,
+    /// Whole frames are said to be whole.
+    low_latency: bool,
+    depth: u64,
+    /// Frames go out as surfaces; cleared where that starves the runtime.
+    wrap: Arc<AtomicBool>,
+    task: Task,
+    started: Instant,
+    ledger: Ledger,
+}
+
+impl Driver {
+    pub(crate) fn new(link: Arc<Link>, runtime: Runtime, setup: &Setup) -> Self {
+        let mut bitstream = Bitstream::default();
+        bitstream.set_sets(setup.format.sets.clone());
+        Self {
+            ledger: Ledger::new(Arc::clone(&link)),
+            link,
+            runtime,
+            input: VecDeque::new(),
+            bitstream,
+            at_hand: None,
+            eaten: None,
+            waits_for_key: false,
+            drained: false,
+            newest: None,
+            byte_stream: codec::is_byte_stream(setup.format.codec),
+            low_latency: setup.low_latency,
+            depth: setup.settings.async_depth as u64,
+            wrap: Arc::clone(&setup.wrap),
+            task: Task::default(),
+            started: Instant::now(),
+        }
+    }
+
+    pub(crate) fn set_task(&mut self, task: Task) {
+        self.task = task;
+    }
+
+    pub(crate) fn hand_over(&mut self, unit: Unit) {
+        self.ledger.expect(unit.token);
+        self.newest = Some(unit.token);
+        self.input.push_back(Arc::new(unit));
+    }
+
+    /// Parameter sets of new caps.
+    pub(crate) fn set_sets(&mut self, sets: Vec<u8>) {
+        self.bitstream.set_sets(sets);
+    }
+
+    /// What refers to something that is lost is not decoded.
+    pub(crate) fn wait_for_key(&mut self) {
+        self.waits_for_key = true;
+        self.link.tell(Reply::NeedKeyFrame);
+    }
+
+    /// Decoding has ended: what has no fate gets this one.
+    pub(crate) fn close_books(&mut self, fate: &Fate) {
+        self.ledger.close_all(fate);
+    }
+
+    /// The runtime has forgotten everything.
+    fn restarted(&mut self) {
+        self.bitstream.restart();
+    }
+
+    /// A call with the unit at the front of the bitstream.
+    fn show<T>(&mut self, call: impl FnOnce(&mut Runtime, &mut mfx::Input<'_>) -> T) -> (T, Taken) {
+        let whole = self.low_latency && (!self.byte_stream || self.runtime.is_progressive());
+        let flags = if whole {
+            mfx::MFX_BITSTREAM_COMPLETE_FRAME as u16
+        } else {
+            0
+        };
+        if let Some(unit) = self.bitstream.front() {
+            self.at_hand = Some(Arc::clone(unit));
+        }
+        let runtime = &mut self.runtime;
+        let (result, taken) = self.bitstream.show(flags, |input| call(runtime, input));
+        if let (Taken::Whole, Some(unit)) = (taken, &self.at_hand) {
+            self.ledger.taken(unit.token);
+        }
+        (result, taken)
+    }
+
+    /// Feeds unit after unit until one gives more than the wish for the next.
+    fn feed(&mut self) -> Decoded<Surface, SyncPoint> {
+        loop {
+            let (mut decoded, mut taken) = (nothing(Status::NONE), Taken::Nothing);
+            if !self.runtime.is_initialised() {
+                (decoded.status, taken) = self.show(Runtime::init);
+                if decoded.status == Status::MORE_DATA && taken != Taken::Whole {
+                    self.skip_without_header();
+                    taken = Taken::Whole;
+                }
+            }
+            if !decoded.status.is_error() {
+                (decoded, taken) = self.show(|runtime, input| runtime.decode(Some(input)));
+            }
+            if decoded.surface.is_some() || !decoded.status.is_error() {
+                return decoded;
+            }
+            if decoded.status != Status::MORE_DATA {
+                if taken == Taken::Whole {
+                    self.note_eaten();
+                }
+                return decoded;
+            }
+            if taken != Taken::Whole && !self.go_on_behind_a_tail() {
+                return decoded;
+            }
+            if self.bitstream.is_empty() {
+                return decoded;
+            }
+        }
+    }
+
+    /// The runtime has left the end of a unit and asks for more: whether there is more.
+    fn go_on_behind_a_tail(&mut self) -> bool {
+        if !self.byte_stream || !self.bitstream.begun() {
+            return false;
+        }
+        if let Some(unit) = self.bitstream.front() {
+            self.ledger.taken(unit.token);
+        }
+        self.bitstream.join()
+    }
+
+    /// A whole access unit without a header, before the first: nothing can be made of it.
+    fn skip_without_header(&mut self) {
+        if let Some(unit) = self.bitstream.skip() {
+            let reason = "it comes before the first sequence header";
+            self.ledger
+                .account(unit.token, Fate::Dropped(reason.to_owned()));
+        }
+    }
+
+    fn note_eaten(&mut self) {
+        self.eaten = self.at_hand.as_ref().map(|unit| unit.token);
+    }
+}
+
+impl VplDecodeDriver for Driver {
+    type Surface = Surface;
+    type Sync = SyncPoint;
+    type Format = PictureInfo;
+    type Error = DriverError;
+
+    fn bitstream_len(&self) -> usize {
+        self.bitstream.len()
+    }
+
+    fn buffer_size(&self) -> usize {
+        BUFFER
+    }
+
+    fn is_eof(&self) -> bool {
+        false
+    }
+
+    fn refill(&mut self) -> Result<usize, DriverError> {
+        while let Some(unit) = self.input.pop_front() {
+            if self.waits_for_key && !unit.key {
+                let reason = "a key frame is waited for";
+                self.ledger
+                    .account(unit.token, Fate::Dropped(reason.to_owned()));
+                continue;
+            }
+            self.waits_for_key = false;
+            let appended = self.bitstream.append(&unit);
+            self.bitstream.join();
+            return Ok(appended);
+        }
+        Ok(0)
+    }
+
+    fn drop_unit(&mut self, reason: Reason) {
+        let eaten = self.eaten.take();
+        let left: Vec<Token> = self
+            .bitstream
+            .clear()
+            .iter()
+            .map(|unit| unit.token)
+            .collect();
+        if reason == Reason::Flushed {
+            self.input.clear();
+            self.ledger.forget();
+            return;
+        }
+        let fate = match reason {
+            Reason::Leftover => Fate::Dropped(reason.to_string()),
+            _ => Fate::Errored(reason.to_string()),
+        };
+        for token in eaten.into_iter().chain(left) {
+            self.ledger.account(token, fate.clone());
+        }
+    }
+
+    fn decode_async(&mut self, input: Input) -> Decoded<Surface, SyncPoint> {
+        self.link.reclaim();
+        self.eaten = None;
+        let decoded = match input {
+            Input::Bitstream => self.feed(),
+            Input::Drain if !self.runtime.is_initialised() => nothing(Status::MORE_DATA),
+            Input::Drain => self.runtime.decode(None),
+        };
+        self.drained = input == Input::Drain && decoded.status == Status::MORE_DATA;
+        decoded
+    }
+
+    fn wait_frame(
+        &mut self,
+        surface: &Surface,
+        sync: Option<&SyncPoint>,
+        wait: Duration,
+    ) -> Status {
+        match sync {
+            Some(sync) => self.wait_token(sync, wait),
+            None => Status(
+                self.link
+                    .call("Synchronize", CallKind::Wait, || {
+                        surface.synchronize(milliseconds(wait))
+                    })
+                    .0,
+            ),
+        }
+    }
+
+    fn wait_token(&mut self, token: &SyncPoint, wait: Duration) -> Status {
+        let name = "MFXVideoCORE_SyncOperation";
+        let waited = self
+            .link
+            .call(name, CallKind::Wait, || token.wait(milliseconds(wait)));
+        Status(waited.0)
+    }
+
+    fn read_parameters(&mut self) -> Result<Status, DriverError> {
+        Ok(self.runtime.read_parameters())
+    }
+
+    fn reset(&mut self, why: Reset) -> Result<Status, DriverError> {
+        let again = self
+            .at_hand
+            .take()
+            .filter(|unit| why == Reset::Aborted && self.ledger.put_back(unit.token));
+        match why {
+            Reset::Drained if self.drained => self.ledger.close_inside(&Fate::WithoutPicture),
+            Reset::Drained => self
+                .ledger
+                .close_inside(&Fate::Errored("the drain ended early".to_owned())),
+            Reset::Aborted => self
+                .ledger
+                .close_inside(&Fate::Errored("the runtime was reset".to_owned())),
+            Reset::Flushed => self.ledger.forget(),
+        }
+        // Bytes of it that are left begin anew by `restarted`.
+        if let Some(unit) = again
+            && !self.bitstream.unbegun().any(|token| token == unit.token)
+        {
+            self.bitstream.put_back(&unit);
+        }
+        self.waits_for_key |= why == Reset::Flushed;
+        self.restarted();
+        self.runtime.reset().map_err(DriverError)
+    }
+
+    fn reinit(&mut self) -> Result<Status, DriverError> {
+        self.ledger.close_inside(&if self.drained {
+            Fate::WithoutPicture
+        } else {
+            Fate::Errored("the drain ended early".to_owned())
+        });
+        self.runtime.close_decoder().map_err(DriverError)?;
+        self.restarted();
+        let (status, taken) = self.show(Runtime::init);
+        if status.is_error() && taken == Taken::Whole {
+            self.note_eaten();
+        }
+        Ok(status)
+    }
+
+    fn recover(&mut self, cause: Status) -> Result<Status, DriverError> {
+        let lost = || Fate::Dropped(format!("the device was lost with {cause}"));
+        let at_hand = self.at_hand.take();
+        let again = at_hand.filter(|unit| unit.key && self.ledger.put_back(unit.token));
+        let left = self.bitstream.clear();
+        let again = again.filter(|unit| left.iter().all(|other| other.token != unit.token));
+        let mut units: Vec<Arc<Unit>> = again.into_iter().chain(left).collect();
+        let key = units.iter().position(|unit| unit.key);
+        let given_up: Vec<Arc<Unit>> = units.drain(..key.unwrap_or(units.len())).collect();
+        if units.is_empty() {
+            self.wait_for_key();
+        }
+        self.ledger.close_inside(&lost());
+        for unit in given_up {
+            self.ledger.account(unit.token, lost());
+        }
+        for unit in &units {
+            self.bitstream.append(unit);
+        }
+        self.bitstream.restart();
+        self.link.reclaim();
+        match self.runtime.open() {
+            Ok(()) => Ok(Status::NONE),
+            Err(failure) if failure.text.contains("wedged") => Err(DriverError(failure)),
+            // Tried again, with a pause.
+            Err(_) => Ok(Status::DEVICE_FAILED),
+        }
+    }
+
+    fn implementation(&self) -> &str {
+        self.runtime.implementation()
+    }
+
+    fn corruption(&self, surface: &Surface) -> u16 {
+        surface.corrupted()
+    }
+
+    fn format(&self, surface: &Surface) -> PictureInfo {
+        // Fields come and go without a new format.
+        PictureInfo {
+            pic_struct: 0,
+            ..surface.info()
+        }
+    }
+
+    fn format_changed(&mut self, _format: &PictureInfo) -> Result<(), DriverError> {
+        // The element compares frame by frame: it pushes what came before first.
+        Ok(())
+    }
+
+    fn publish(&mut self, surface: Surface, corruption: Corruption) -> Result<(), DriverError> {
+        let token = Token::from_timestamp(surface.timestamp());
+        let info = surface.info();
+        let mapped = self.link.call("Map", CallKind::Wait, || surface.map());
+        let mapped = match mapped {
+            Ok(mapped) => mapped,
+            Err((_, status)) => {
+                let reason = format!("its surface cannot be mapped, {status}");
+                self.ledger.account(token, Fate::Errored(reason));
+                return Ok(());
+            }
+        };
+        let newest = self.newest.and_then(Token::system_frame_number);
+        let delay = newest
+            .zip(token.system_frame_number())
+            .map_or(0, |(newest, this)| newest.saturating_sub(this));
+        self.ledger.published(token);
+        let out = self.link.surfaces_out();
+        let output = Output {
+            token,
+            epoch: self.task.epoch,
+            info,
+            corruption,
+            delay,
+            picture: Picture::new(mapped, &self.link),
+        };
+        self.link.tell(Reply::Output(Box::new(output)));
+        if !self.wrap.load(Ordering::Relaxed) {
+            // It is being copied: the runtime gets its surface back before it is asked for another.
+            self.link
+                .wait_for_surfaces(self.task.number, self.task.epoch, out);
+        }
+        if token.system_frame_number().is_some() {
+            self.ledger.close_older(token, REORDER + self.depth);
+        }
+        Ok(())
+    }
+
+    fn discard(&mut self, surface: Surface, reason: Reason) {
+        let token = Token::from_timestamp(surface.timestamp());
+        match reason {
+            Reason::Flushed => {}
+            Reason::Corrupted(corruption) => {
+                self.ledger.published(token);
+                self.link.tell(Reply::DroppedCorrupted(token, corruption));
+            }
+            Reason::DeviceLost(_) => self
+                .ledger
+                .account(token, Fate::Dropped(reason.to_string())),
+            _ => self
+                .ledger
+                .account(token, Fate::Errored(reason.to_string())),
+        }
+    }
+
+    fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    fn backoff(&mut self, pause: Duration) -> Wake {
+        self.link.pause(self.task.number, self.task.epoch, pause)
+    }
+
+    fn cancelled(&self) -> bool {
+        self.link.cancelled(self.task.number, self.task.epoch)
+    }
+
+    fn on_event(&mut self, event: &Event, stats: &Stats) {
+        match event {
+            Event::FrameLost {
+                damage: Damage::UntilKeyframe,
+                ..
+            } => self.wait_for_key(),
+            Event::Starved { .. } => self.wrap.store(false, Ordering::Relaxed),
+            _ => {}
+        }
+        self.link.set_stats(*stats);
+        self.link
+            .tell(Reply::Event(event.clone(), Box::new(*stats)));
+    }
+}

@@ -1,0 +1,471 @@
+// SPDX-License-Identifier: MPL-2.0
+
+//! [`Link`]: what the streaming thread and the session thread share. Neither holds its lock over a call.
+//!
+//! Commands go one way, replies the other, and surfaces that were handed out come back. The session thread
+//! says which runtime call it is in, so that the streaming thread knows a call that hangs.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use onevpl_sys::{MappedSurface, PictureInfo};
+use vplretry_core::{Corruption, Event, Stats, Wake};
+
+use crate::failure::Failure;
+use crate::ledger::Fate;
+use crate::picture::Picture;
+use crate::session::Command;
+use crate::unit::Token;
+
+/// A call may take this long, whatever the limits are.
+const SHORTEST_LIMIT: Duration = Duration::from_secs(1);
+
+/// A frame for the element.
+#[derive(Debug)]
+pub(crate) struct Output {
+    pub(crate) token: Token,
+    /// The flush that it came after.
+    pub(crate) epoch: u64,
+    pub(crate) info: PictureInfo,
+    pub(crate) corruption: Corruption,
+    /// Access units that were fed after its own before it came out.
+    pub(crate) delay: u32,
+    pub(crate) picture: Picture,
+}
+
+/// What a session runs on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Opened {
+    pub(crate) name: String,
+    pub(crate) api: String,
+    pub(crate) hardware: bool,
+    /// Hardware was asked for first and is not what runs.
+    pub(crate) fallback: Option<String>,
+    pub(crate) path: String,
+}
+
+/// What the session thread tells.
+#[derive(Debug)]
+pub(crate) enum Reply {
+    /// A session was opened.
+    Opened(Opened),
+    /// A frame.
+    Output(Box<Output>),
+    /// An access unit will give no frame.
+    Lost(Token, Fate),
+    /// A frame was dropped for its corruption flags.
+    DroppedCorrupted(Token, Corruption),
+    /// The loop reports something.
+    Event(Event, Box<Stats>),
+    /// What is decoded next refers to something that is lost.
+    NeedKeyFrame,
+    /// The command with this number has ended.
+    Done(u64, Result<(), Failure>),
+}
+
+/// What ended a wait of the streaming thread.
+#[derive(Debug)]
+pub(crate) enum News {
+    Reply(Reply),
+    /// A flush or a stop.
+    Interrupted,
+    /// A runtime call does not return.
+    Hung {
+        call: &'static str,
+        elapsed: Duration,
+    },
+    /// The thread is gone.
+    Ended,
+}
+
+/// How long a call may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CallKind {
+    /// `retry-timeout`.
+    Work,
+    /// `sync-timeout`.
+    Wait,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Call {
+    name: &'static str,
+    kind: CallKind,
+    since: Instant,
+}
+
+/// A command on its way.
+pub(crate) struct Order {
+    pub(crate) number: u64,
+    /// The flush that it came after; those of before the last flush are passed over.
+    pub(crate) epoch: u64,
+    pub(crate) command: Command,
+}
+
+#[derive(Default)]
+struct State {
+    orders: VecDeque<Order>,
+    replies: VecDeque<Reply>,
+    returned: Vec<MappedSurface>,
+    /// Surfaces with the element or downstream.
+    out: usize,
+    last_number: u64,
+    epoch: u64,
+    /// A flush or a stop is under way: nothing is waited for.
+    interrupted: bool,
+    /// Nobody waits for orders up to this one.
+    given_up: u64,
+    /// The thread ends when it can.
+    ending: bool,
+    /// The thread has ended.
+    ended: bool,
+    call: Option<Call>,
+    limits: [Duration; 2],
+    stats: Stats,
+    implementation: Option<(String, String)>,
+}
+
+#[derive(Default)]
+pub(crate) struct Link {
+    state: Mutex<State>,
+    /// For the session thread.
+    work: Condvar,
+    /// For the streaming thread.
+    news: Condvar,
+}
+
+impl std::fmt::Debug for Link {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Link").finish_non_exhaustive()
+    }
+}
+
+impl Link {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    // The element's side.
+
+    /// Hands a command over; its number.
+    pub(crate) fn send(&self, command: Command) -> u64 {
+        let mut state = self.lock();
+        state.last_number += 1;
+        let number = state.last_number;
+        let epoch = state.epoch;
+        state.orders.push_back(Order {
+            number,
+            epoch,
+            command,
+        });
+        self.work.notify_all();
+        number
+    }
+
+    /// The limits of calls, in the order of [`CallKind`].
+    pub(crate) fn set_limits(&self, work: Duration, wait: Duration) {
+        self.lock().limits = [work, wait].map(|limit| limit.max(SHORTEST_LIMIT));
+    }
+
+    /// From now on nothing is waited for, until [`resume`](Self::resume).
+    pub(crate) fn interrupt(&self) {
+        self.lock().interrupted = true;
+        self.work.notify_all();
+        self.news.notify_all();
+    }
+
+    /// Ends an interruption. What was sent before is passed over.
+    pub(crate) fn resume(&self) {
+        let mut state = self.lock();
+        state.interrupted = false;
+        state.epoch += 1;
+        self.work.notify_all();
+    }
+
+    /// Nobody waits for this command any more.
+    pub(crate) fn give_up(&self, number: u64) {
+        let mut state = self.lock();
+        state.given_up = state.given_up.max(number);
+        self.work.notify_all();
+    }
+
+    /// The thread ends when it can, whatever it does now. Nobody reads replies any more.
+    pub(crate) fn end(&self) {
+        let mut state = self.lock();
+        state.ending = true;
+        // Surfaces in them come back through this very lock.
+        let replies = std::mem::take(&mut state.replies);
+        drop(state);
+        drop(replies);
+        self.work.notify_all();
+        self.news.notify_all();
+    }
+
+    /// Waits for the next reply, a hang, or (where `deadline` is some) until then: `None`.
+    pub(crate) fn next(&self, deadline: Option<Instant>, heed_interrupts: bool) -> Option<News> {
+        let mut state = self.lock();
+        loop {
+            if heed_interrupts && (state.interrupted || state.ending) {
+                return Some(News::Interrupted);
+            }
+            if let Some(reply) = state.replies.pop_front() {
+                return Some(News::Reply(reply));
+            }
+            if state.ended {
+                return Some(News::Ended);
+            }
+            let now = Instant::now();
+            let mut wait = Duration::from_secs(1);
+            if let Some(call) = state.call {
+                let elapsed = now.saturating_duration_since(call.since);
+                let limit = state.limits[call.kind as usize];
+                match limit.checked_sub(elapsed).filter(|left| !left.is_zero()) {
+                    Some(left) => wait = wait.min(left),
+                    None => {
+                        return Some(News::Hung {
+                            call: call.name,
+                            elapsed,
+                        });
+                    }
+                }
+            }
+            if let Some(deadline) = deadline {
+                let left = deadline.saturating_duration_since(now);
+                if left.is_zero() {
+                    return None;
+                }
+                wait = wait.min(left);
+            }
+            state = self
+                .news
+                .wait_timeout(state, wait)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+        }
+    }
+
+    /// Waits until the command has ended, or until the call that the thread is in has taken `patience`, or
+    /// until `most` has passed; whether the command has ended. Replies are discarded.
+    pub(crate) fn settle(&self, number: u64, patience: Duration, most: Duration) -> bool {
+        let started = Instant::now();
+        let mut state = self.lock();
+        loop {
+            let done = |reply: Reply| matches!(reply, Reply::Done(done, _) if done == number);
+            let replies = std::mem::take(&mut state.replies);
+            // Surfaces in them come back through this very lock.
+            drop(state);
+            let done = replies.into_iter().map(done).fold(false, |a, b| a | b);
+            state = self.lock();
+            if done || state.ended {
+                return true;
+            }
+            if !state.replies.is_empty() {
+                continue;
+            }
+            let now = Instant::now();
+            let mut left = most.saturating_sub(now.saturating_duration_since(started));
+            if let Some(call) = state.call {
+                let elapsed = now.saturating_duration_since(call.since);
+                left = left.min(patience.saturating_sub(elapsed));
+            }
+            if left.is_zero() {
+                return false;
+            }
+            state = self
+                .news
+                .wait_timeout(state, left.min(patience))
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+        }
+    }
+
+    /// The counters of the session.
+    pub(crate) fn stats(&self) -> Stats {
+        self.lock().stats
+    }
+
+    /// Name and API version of the implementation.
+    pub(crate) fn implementation(&self) -> Option<(String, String)> {
+        self.lock().implementation.clone()
+    }
+
+    /// The epoch of what is sent now.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.lock().epoch
+    }
+
+    /// Takes a surface back, from any thread. It is freed by the session thread: every runtime call is.
+    pub(crate) fn give_back(&self, surface: MappedSurface) {
+        let mut state = self.lock();
+        if state.ended {
+            drop(state);
+            drop(surface);
+        } else {
+            state.returned.push(surface);
+            self.work.notify_all();
+        }
+    }
+
+    // The session thread's side.
+
+    /// The next command; `None` when the thread is to end and no surface is out.
+    pub(crate) fn take(&self) -> Option<Order> {
+        let mut state = self.lock();
+        loop {
+            if !state.returned.is_empty() {
+                state = self.free(state);
+                continue;
+            }
+            if state.ending {
+                if state.out == 0 {
+                    return None;
+                }
+            } else if let Some(order) = state.orders.pop_front() {
+                return Some(order);
+            }
+            state = self
+                .work
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Whether the thread is to end.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.lock().ending
+    }
+
+    /// Frees the surfaces that came back, without the lock.
+    fn free<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        let returned = std::mem::take(&mut state.returned);
+        let count = returned.len();
+        drop(state);
+        self.call("Release", CallKind::Work, || drop(returned));
+        let mut state = self.lock();
+        state.out -= count;
+        self.work.notify_all();
+        state
+    }
+
+    /// Frees the surfaces that came back.
+    pub(crate) fn reclaim(&self) {
+        let state = self.lock();
+        if !state.returned.is_empty() {
+            drop(self.free(state));
+        }
+    }
+
+    /// Makes a runtime call that the other side can see.
+    pub(crate) fn call<T>(&self, name: &'static str, kind: CallKind, act: impl FnOnce() -> T) -> T {
+        /// Calls nest: closing a session happens within others.
+        struct Ended<'a>(&'a Link, Option<Call>);
+        impl Drop for Ended<'_> {
+            fn drop(&mut self) {
+                self.0.lock().call = self.1;
+            }
+        }
+        let outer = self.lock().call.replace(Call {
+            name,
+            kind,
+            since: Instant::now(),
+        });
+        let _ended = Ended(self, outer);
+        act()
+    }
+
+    /// Whether a command is not to go on.
+    pub(crate) fn cancelled(&self, number: u64, epoch: u64) -> bool {
+        self.lock().cancelled(number, epoch)
+    }
+
+    /// Pauses; surfaces that come back meanwhile are freed.
+    pub(crate) fn pause(&self, number: u64, epoch: u64, pause: Duration) -> Wake {
+        let deadline = Instant::now() + pause;
+        let mut state = self.lock();
+        loop {
+            if state.cancelled(number, epoch) {
+                return Wake::Cancelled;
+            }
+            if !state.returned.is_empty() {
+                state = self.free(state);
+                continue;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Wake::Elapsed;
+            }
+            state = self
+                .work
+                .wait_timeout(state, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+        }
+    }
+
+    /// Tells something; to nobody when the thread is to end.
+    pub(crate) fn tell(&self, reply: Reply) {
+        let mut state = self.lock();
+        if state.ending {
+            drop(state);
+            drop(reply);
+        } else {
+            state.replies.push_back(reply);
+            self.news.notify_all();
+        }
+    }
+
+    /// Surfaces that are out.
+    pub(crate) fn surfaces_out(&self) -> usize {
+        self.lock().out
+    }
+
+    /// A surface goes out.
+    pub(crate) fn note_out(&self) {
+        self.lock().out += 1;
+    }
+
+    /// Waits until no more than `most` surfaces are out, or the command is cancelled.
+    pub(crate) fn wait_for_surfaces(&self, number: u64, epoch: u64, most: usize) {
+        let mut state = self.lock();
+        loop {
+            if !state.returned.is_empty() {
+                state = self.free(state);
+            } else if state.out <= most || state.cancelled(number, epoch) {
+                return;
+            } else {
+                state = self
+                    .work
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner);
+            }
+        }
+    }
+
+    /// The counters now.
+    pub(crate) fn set_stats(&self, stats: Stats) {
+        self.lock().stats = stats;
+    }
+
+    /// What the session runs on.
+    pub(crate) fn set_implementation(&self, name: String, api: String) {
+        self.lock().implementation = Some((name, api));
+    }
+
+    /// The thread ends.
+    pub(crate) fn note_end(&self) {
+        let mut state = self.lock();
+        state.ended = true;
+        // Nobody will free them but this.
+        let returned = std::mem::take(&mut state.returned);
+        drop(state);
+        self.news.notify_all();
+        drop(returned);
+    }
+}
+
+impl State {
+    fn cancelled(&self, number: u64, epoch: u64) -> bool {
+        self.interrupted || self.ending || self.epoch != epoch || self.given_up >= number
+    }
+}
