@@ -192,7 +192,8 @@ impl Worker {
                     }
                 }
                 Ok(_) => return Ok(()),
-                Err(error) => return Err(self.end(error.into())),
+                // The element accounts for what is inside.
+                Err(error) => return Err(error.into()),
             }
         }
     }
@@ -212,7 +213,7 @@ impl Worker {
                 decode.driver_mut().close_books(&Fate::Dropped(reason));
                 Ok(())
             }
-            Err(error) => Err(self.end(error.into())),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -223,16 +224,7 @@ impl Worker {
         decode.driver_mut().set_task(task);
         match decode.flush() {
             Ok(_) => Ok(()),
-            Err(error) => Err(self.end(error.into())),
+            Err(error) => Err(error.into()),
         }
-    }
-
-    /// Decoding has ended with an error.
-    fn end(&mut self, failure: Failure) -> Failure {
-        if let Some(decode) = &mut self.decode {
-            let fate = Fate::Errored("decoding ended with an error".to_owned());
-            decode.driver_mut().close_books(&fate);
-        }
-        failure
     }
 }

@@ -169,13 +169,31 @@ impl ElementImpl for VplRetryDec {
         &self,
         transition: gst::StateChange,
     ) -> Result<gst::StateChangeSuccess, gst::StateChangeError> {
-        if transition == gst::StateChange::PausedToReady
-            && let Some(link) = self.session()
-        {
-            // The streaming thread may wait in `handle_frame`, and the pads wait for it.
-            link.interrupt();
+        match transition {
+            // Not in the base class's `open`, which posts an error of its own behind this one.
+            gst::StateChange::NullToReady => match self.find() {
+                Ok(link) => lock(&self.state).session = Some(link),
+                Err(failure) => {
+                    self.post_error_message(failure.message());
+                    return Err(gst::StateChangeError);
+                }
+            },
+            gst::StateChange::PausedToReady => {
+                // The streaming thread may wait in `handle_frame`, and the pads wait for it.
+                if let Some(link) = self.session() {
+                    link.interrupt();
+                }
+            }
+            _ => {}
         }
-        self.parent_change_state(transition)
+        let result = self.parent_change_state(transition);
+        if transition == gst::StateChange::ReadyToNull {
+            let session = lock(&self.state).session.take();
+            if let Some(link) = session {
+                link.end();
+            }
+        }
+        result
     }
 }
 
@@ -186,20 +204,6 @@ const DESCRIPTION: &str = "Decodes with any oneVPL runtime: Intel GPUs, or the b
     frame comes out, or is counted and its reason told";
 
 impl VideoDecoderImpl for VplRetryDec {
-    fn open(&self) -> Result<(), gst::ErrorMessage> {
-        let link = self.find().map_err(|failure| failure.message())?;
-        lock(&self.state).session = Some(link);
-        Ok(())
-    }
-
-    fn close(&self) -> Result<(), gst::ErrorMessage> {
-        let session = lock(&self.state).session.take();
-        if let Some(link) = session {
-            link.end();
-        }
-        Ok(())
-    }
-
     fn start(&self) -> Result<(), gst::ErrorMessage> {
         let link = match self.session() {
             Some(link) => link,

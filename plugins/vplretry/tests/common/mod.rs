@@ -183,7 +183,7 @@ pub fn assert_no_surfaces() {
 }
 
 #[track_caller]
-pub fn wait_for(what: &str, condition: impl Fn() -> bool) {
+pub fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + LIMIT;
     while !condition() {
         assert!(Instant::now() < deadline, "never: {what}");
@@ -202,6 +202,7 @@ pub struct Frame {
     pub dts: Option<gst::ClockTime>,
     pub duration: Option<gst::ClockTime>,
     pub flags: gst::BufferFlags,
+    pub fields: gst_video::VideoBufferFlags,
     pub caps: gst::Caps,
 }
 
@@ -218,6 +219,7 @@ impl Frame {
             dts: buffer.dts(),
             duration: buffer.duration(),
             flags: buffer.flags(),
+            fields: gst_video::prelude::VideoBufferExt::video_flags(buffer),
             caps,
         }
     }
@@ -320,7 +322,7 @@ impl Played {
                 self.elements
                     .extend(element.structure().map(gst::StructureRef::to_owned));
             }
-            gst::MessageView::Latency(_) => {}
+            gst::MessageView::Eos(_) => self.eos = true,
             _ => {}
         }
     }
@@ -342,11 +344,39 @@ impl Player {
             .downcast::<gst::Pipeline>()
             .expect("a pipeline");
         let sink = pipeline.by_name("out").expect("an appsink");
+        let pad = sink.static_pad("sink").expect("a sink pad");
+        // An appsink of 1.22 cannot say that its application reads GstVideoMeta.
+        pad.add_probe(gst::PadProbeType::QUERY_DOWNSTREAM, |_, info| {
+            if let Some(gst::PadProbeData::Query(query)) = &mut info.data
+                && let gst::QueryViewMut::Allocation(query) = query.view_mut()
+            {
+                query.add_allocation_meta::<gst_video::VideoMeta>(None);
+                return gst::PadProbeReturn::Handled;
+            }
+            gst::PadProbeReturn::Ok
+        });
         Self {
             sink: sink.downcast().expect("an appsink"),
             pipeline,
             played: Played::default(),
         }
+    }
+
+    /// Access units without times get those of 25 frames a second, in their order.
+    pub fn stamp(self) -> Self {
+        let pad = self.decoder().static_pad("sink").expect("a sink pad");
+        let count = std::sync::atomic::AtomicU64::new(0);
+        pad.add_probe(gst::PadProbeType::BUFFER, move |_, info| {
+            if let Some(gst::PadProbeData::Buffer(buffer)) = &mut info.data {
+                let number = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                let buffer = buffer.make_mut();
+                buffer.set_pts(gst::ClockTime::from_mseconds(40 * number));
+                buffer.set_dts(gst::ClockTime::from_mseconds(40 * number));
+                buffer.set_duration(gst::ClockTime::from_mseconds(40));
+            }
+            gst::PadProbeReturn::Ok
+        });
+        self
     }
 
     pub fn decoder(&self) -> gst::Element {
@@ -380,10 +410,8 @@ impl Player {
                     self.played.frames.push(Frame::new(&sample));
                     pulled += 1;
                 }
-                None if self.sink.is_eos() => {
-                    self.played.eos = true;
-                    break;
-                }
+                // The message comes behind the last frame.
+                None if self.played.eos => break,
                 None => assert!(Instant::now() < deadline, "the pipeline hangs"),
             }
         }

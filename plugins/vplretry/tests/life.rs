@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MPL-2.0
+
+//! Seeking, starting and stopping, many decoders at once, and buffers that outlive the element.
+
+mod common;
+
+use common::{Player, assert_no_surfaces, encode, in_child, live_surfaces, source, through};
+use gst::prelude::*;
+use test_streams::named;
+
+#[test]
+fn seeking_back_and_forth_a_hundred_times() {
+    in_child("seeking_back_and_forth_a_hundred_times", || {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let file = folder.path().join("film.mkv");
+        // A key frame every 12, B-frames between them.
+        encode("libx264", &["-bf", "2", "-g", "12"], 100, &file);
+        let launch = format!(
+            "filesrc location={} ! matroskademux ! vplretrydec name=dec implementation=software",
+            file.display()
+        );
+        let whole = common::decode(&launch);
+        assert_eq!(whole.frames.len(), 100);
+
+        let mut player = Player::new(&launch);
+        player.play();
+        player.pull(1);
+        let mut rng = fastrand::Rng::with_seed(7);
+        for number in 0..100 {
+            let target = rng.usize(..100);
+            let time = whole.frames[target].pts.expect("a time");
+            // Some seeks come before anything of the last one is out.
+            let flags = gst::SeekFlags::FLUSH | gst::SeekFlags::ACCURATE;
+            player.pipeline.seek_simple(flags, time).expect("it seeks");
+            if number % 3 == 2 {
+                continue;
+            }
+            player.read_bus();
+            player.played.eos = false;
+            player.played.frames.clear();
+            player.pull(2);
+            let first = &player.played.frames[0];
+            // No frame of before the seek, and the right one.
+            let expected = &whole.frames[target];
+            assert_eq!(first.pts, expected.pts, "seek {number}");
+            assert!(first.pixels == expected.pixels, "seek {number} to frame {target}");
+        }
+        player.stop();
+        let played = std::mem::take(&mut player.played);
+        assert!(played.errors.is_empty(), "{:?}", played.errors);
+        let flushed = played.stat("flushed");
+        println!("{:?}", played.stats);
+        assert!(flushed > 0);
+        assert_no_surfaces();
+    });
+}
+
+#[test]
+fn a_hundred_times_from_nothing_to_nothing() {
+    in_child("a_hundred_times_from_nothing_to_nothing", || {
+        let count = |folder: &str| std::fs::read_dir(folder).expect("Linux has it").count();
+        let stream = named("64x64-I-P-B-P.h264");
+        let mut before = (0, 0);
+        for number in 0..100 {
+            // One in four is stopped in the middle.
+            if number % 4 == 3 {
+                let mut player = Player::new(&format!(
+                    "{} ! vplretrydec name=dec implementation=software",
+                    source(&stream)
+                ));
+                player.play();
+                player.pull(number % 3);
+                player.stop();
+            } else {
+                let played = through(&stream, if number % 2 == 0 { "zero-copy=true" } else { "" });
+                assert_eq!(played.md5s(), stream.expected().list());
+            }
+            assert_no_surfaces();
+            if number == 20 {
+                before = (count("/proc/self/task"), count("/proc/self/fd"));
+            }
+        }
+        common::wait_for("threads and files are closed", || {
+            let now = (count("/proc/self/task"), count("/proc/self/fd"));
+            now.0 <= before.0 && now.1 <= before.1
+        });
+    });
+}
+
+#[test]
+fn one_element_is_used_again() {
+    in_child("one_element_is_used_again", || {
+        let stream = named("test-25fps.h264");
+        let mut player = Player::new(&format!(
+            "{} ! vplretrydec name=dec implementation=software",
+            source(&stream)
+        ));
+        for state in [gst::State::Ready, gst::State::Null, gst::State::Ready] {
+            player.played = Default::default();
+            player.play();
+            player.pull(usize::MAX);
+            assert!(player.played.eos);
+            assert_eq!(player.played.md5s(), stream.expected().list());
+            player.pipeline.set_state(state).expect("a state");
+        }
+    });
+}
+
+#[test]
+fn eight_decoders_at_once() {
+    in_child("eight_decoders_at_once", || {
+        let names = [
+            "test-25fps.h264",
+            "test-25fps-interlaced.h264",
+            "test-25fps.h265",
+            "bear.h265",
+            "test-25fps.vp8",
+            "test-25fps.vp9",
+            "test-25fps.ivf.av1",
+            "bbb.h265",
+        ];
+        std::thread::scope(|scope| {
+            for (number, name) in names.into_iter().enumerate() {
+                scope.spawn(move || {
+                    let stream = named(name);
+                    let zero_copy = ["", "zero-copy=true"][number % 2];
+                    let played = through(&stream, zero_copy);
+                    played.assert_clean();
+                    let expected = stream.expected();
+                    let sums: Vec<String> = played
+                        .frames
+                        .iter()
+                        .map(|frame| expected.checksum(&frame.pixels))
+                        .collect();
+                    assert_eq!(sums, expected.list(), "{name}");
+                });
+            }
+        });
+        assert_no_surfaces();
+    });
+}
+
+#[test]
+fn buffers_outlive_the_element() {
+    in_child("buffers_outlive_the_element", || {
+        let stream = named("test-25fps.h264");
+        let mut player = Player::new(&format!(
+            "{} ! vplretrydec name=dec implementation=software zero-copy=true",
+            source(&stream)
+        ));
+        player.play();
+        let samples: Vec<gst::Sample> = (0..5)
+            .map(|_| player.sink.pull_sample().expect("a frame"))
+            .collect();
+        // The surface itself: read-only, its strides in the meta.
+        let buffer = samples[0].buffer().expect("a buffer");
+        assert!(readonly(buffer));
+        assert!(buffer.meta::<gst_video::VideoMeta>().is_some());
+        player.stop();
+        drop(player);
+        assert_eq!(live_surfaces(), 5);
+        let expected = stream.expected();
+        for (number, sample) in samples.iter().enumerate() {
+            let frame = common::Frame::new(sample);
+            assert_eq!(expected.checksum(&frame.pixels), expected.list()[number]);
+        }
+        // The last reference may be dropped anywhere.
+        std::thread::spawn(move || drop(samples)).join().expect("no panic");
+        assert_no_surfaces();
+        let threads = || {
+            let tasks = std::fs::read_dir("/proc/self/task").expect("Linux has it");
+            tasks
+                .flatten()
+                .filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok())
+                .filter(|name| name.trim() == "vplretrydec")
+                .count()
+        };
+        common::wait_for("the session thread ends with the last buffer", || threads() == 0);
+    });
+}
+
+#[test]
+fn wrapping_falls_back_where_downstream_takes_no_meta() {
+    in_child("wrapping_falls_back_where_downstream_takes_no_meta", || {
+        let stream = named("test-25fps.h264");
+        // Behind a queue that drops what the query was answered with.
+        let mut player = Player::new(&format!(
+            "{} ! vplretrydec name=dec implementation=software zero-copy=true ! identity drop-allocation=true",
+            source(&stream)
+        ));
+        player.play();
+        let sample = player.sink.pull_sample().expect("a frame");
+        let buffer = sample.buffer().expect("a buffer");
+        assert!(!readonly(buffer));
+        player.pull(usize::MAX);
+        assert!(player.played.eos);
+    });
+}
+
+fn readonly(buffer: &gst::BufferRef) -> bool {
+    buffer
+        .peek_memory(0)
+        .flags()
+        .contains(gst::MemoryFlags::READONLY)
+}
