@@ -40,7 +40,7 @@ for decoder in "$left" "$right"; do
 done
 read_coded "$(easy_name "${file:-$(example_video)}")"
 
-half='videoconvert ! videoscale ! video/x-raw,format=I420,width=640,height=360,pixel-aspect-ratio=1/1'
+half='videoconvert ! videoscale ! video/x-raw,format=I420,width=640,height=360'
 read -r -a half <<<"$half"
 # The encoder looks ahead and the mixer waits for the slower side: these queues hold what that takes.
 wait=(queue max-size-time=0 max-size-bytes=0)
@@ -48,7 +48,7 @@ launch -q "${coded[@]}" ! "$left" ! videoconvert ! vmafxmotion scores-path=left.
     ! "${half[@]}" ! "${wait[@]}" ! mix.sink_0 \
     "${coded[@]}" ! "$right" ! videoconvert ! vmafxmotion scores-path=right.ndjson messages=0 \
     ! "${half[@]}" ! "${wait[@]}" ! mix.sink_1 \
-    compositor name=mix sink_1::xpos=640 ! video/x-raw,framerate=25/1 ! videoconvert ! video/x-raw,format=I420 \
+    compositor name=mix background=black sink_1::xpos=640 ! video/x-raw,framerate=25/1 ! videoconvert ! video/x-raw,format=I420 \
     ! x264enc ! h264parse ! mp4mux ! filesink location=side-by-side.mp4
 "$profile_dir/vmafx-scores" report --title "$left and $right" --output="$results_dir/side-by-side.html" -- \
     "$results_dir/left.ndjson" "$results_dir/right.ndjson"

@@ -128,7 +128,7 @@ prepare_decoders() {
 # why_not DECODER: why this machine cannot run it, in one line; nothing where it can.
 why_not() {
     local log=$work_dir/why
-    if ! gst-inspect-1.0 --exists "$1"; then
+    if ! gst-inspect-1.0 "$1" >/dev/null 2>&1; then
         printf 'there is no element of that name\n'
     # Without data: libraries and devices are looked for on the way to READY.
     elif ! launch -q fakesrc num-buffers=0 ! "$1" ! fakesink >"$log" 2>&1; then

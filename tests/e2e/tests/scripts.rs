@@ -73,16 +73,14 @@ fn free_port() -> String {
         .to_string()
 }
 
+/// The scripts that are started; `env.sh` is sourced.
 fn script_names() -> Vec<String> {
     let folder = fs::read_dir(workspace_root().join("pipelines")).expect("the scripts");
-    let names = folder.map(|entry| {
-        entry
-            .expect("an entry")
-            .file_name()
-            .into_string()
-            .expect("UTF-8")
-    });
-    let mut names: Vec<String> = names.filter(|name| name.ends_with(".sh")).collect();
+    let entries = folder.map(|entry| entry.expect("an entry"));
+    let names = entries.map(|entry| entry.file_name().into_string().expect("UTF-8"));
+    let mut names: Vec<String> = names
+        .filter(|name| name.ends_with(".sh") && name != "env.sh")
+        .collect();
     names.sort();
     names
 }
@@ -124,6 +122,24 @@ fn every_script_explains_itself_and_refuses_what_it_does_not_know() {
         }
     }
     assert!(!desk.0.path().join("scores").exists(), "nothing was begun");
+}
+
+#[test]
+fn a_shell_without_a_build_is_told_so_and_goes_on() {
+    let script = "source \"$1\"; echo \"status $? path ${GST_PLUGIN_PATH-none}\"";
+    let stage = Stage::fresh(&[]);
+    let mut shell = command(&stage, "bash");
+    let done = run(shell
+        .args(["-c", script, "bash"])
+        .arg(workspace_root().join("pipelines/env.sh"))
+        .env_remove("GST_PLUGIN_PATH")
+        .env("VMAFX_PROFILE", "nothing-of-the-kind"))
+    .success();
+    assert_eq!(done.stdout, "status 3 path none\n", "{done}");
+    assert!(
+        done.stderr.contains("run ./pipelines/quickstart.sh first"),
+        "{done}"
+    );
 }
 
 #[test]
