@@ -20,6 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 
 use e2e::{Stage, command, profile, run, workspace_root};
 
@@ -281,6 +282,15 @@ fn every_page_and_script_is_on_a_map() {
     }
 }
 
+/// GStreamer with the plugin linked in, once for all tests of this process.
+fn init() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        gst::init().expect("GStreamer");
+        gstvmafxmotion::plugin_register_static().expect("the plugin");
+    });
+}
+
 /// The cells of the table rows below a heading, up to the next one.
 fn rows(page: &str, heading: &str) -> Vec<Vec<String>> {
     let text = read(&workspace_root().join(page));
@@ -328,8 +338,7 @@ fn found(structure: &gst::StructureRef) -> BTreeMap<String, String> {
 fn messages_are_as_documented() {
     use gst::prelude::*;
 
-    gst::init().expect("GStreamer");
-    gstvmafxmotion::plugin_register_static().expect("the plugin");
+    init();
     let pipeline = gst::parse::launch(
         "videotestsrc num-buffers=6 ! video/x-raw,width=64,height=64 \
          ! vmafxmotion name=motion n-stats-frames=2 ! fakesink name=sink",
@@ -398,12 +407,64 @@ fn messages_are_as_documented() {
     }
 }
 
+/// The messages that a decoder posts on a stream under faults, as `gst-launch-1.0 -m` prints them.
+fn decoder_messages(
+    stage: &Stage,
+    decoder: &str,
+    variables: &[(&str, String)],
+) -> Vec<gst::Structure> {
+    let stream = test_streams::named("test-25fps.h264").path;
+    let mut launch = command(stage, "gst-launch-1.0");
+    launch
+        .args(["-m", "filesrc"])
+        .arg(format!("location={}", stream.display()));
+    launch
+        .args(["!", "h264parse", "!"])
+        .args(decoder.split(' '))
+        .args(["!", "fakesink"]);
+    let done = run(launch.envs(
+        variables
+            .iter()
+            .map(|(name, value)| (*name, value.as_str())),
+    ));
+    let name = decoder.split(' ').next().unwrap_or_default();
+    let lines = done
+        .stdout
+        .lines()
+        .filter_map(|line| line.split_once("(element): "));
+    let lines = lines.filter(|(_, structure)| structure.starts_with(name));
+    let parse = |text: &str| {
+        text.parse()
+            .unwrap_or_else(|error| panic!("{text}: {error}"))
+    };
+    lines.map(|(_, structure)| parse(structure)).collect()
+}
+
+#[test]
+fn the_messages_of_vplretrydec_are_as_documented() {
+    init();
+    let stage = Stage::fresh(&["vplretry"]);
+    for (faults, heading) in [
+        ("busy=3", "vplretrydec-retry"),
+        ("device-lost=9", "vplretrydec-recovered"),
+        ("corrupt=5", "vplretrydec-corrupted"),
+    ] {
+        let faults = [("VPLSOFT_FAULTS", faults.to_owned())];
+        let messages = decoder_messages(&stage, "vplretrydec implementation=software", &faults);
+        let message = messages.iter().find(|message| message.name() == heading);
+        let message = message.unwrap_or_else(|| panic!("no {heading} in {messages:?}"));
+        assert_eq!(found(message), documented(heading), "{heading}");
+        if let Ok(stats) = message.get::<gst::Structure>("stats") {
+            assert_eq!(found(&stats), documented("vplretrydec-stats"));
+        }
+    }
+}
+
 #[test]
 fn properties_are_as_documented() {
     use gst::prelude::*;
 
-    gst::init().expect("GStreamer");
-    gstvmafxmotion::plugin_register_static().expect("the plugin");
+    init();
     let element = gst::ElementFactory::make("vmafxmotion")
         .build()
         .expect("the element");
