@@ -230,6 +230,33 @@ fn pictures_have_labels_on_a_machine_without_fonts() {
 }
 
 #[test]
+fn memory_does_not_grow_with_the_film() {
+    let desk = Desk::new();
+    // The scores alone are eight megabytes, twenty as text; the program may have nine for everything.
+    let count = 200_000;
+    let film = desk.file("film.ndjson", &film(count));
+    for command in ["report", "plot", "csv"] {
+        let out = desk.path(if command == "plot" { "a.png" } else { "a.out" });
+        let limited = "ulimit -d 9216; exec \"$@\"";
+        let output = Command::new("bash")
+            .args([
+                "-c",
+                limited,
+                "bash",
+                env!("CARGO_BIN_EXE_vmafx-scores"),
+                command,
+            ])
+            .arg(&film)
+            .arg("-o")
+            .arg(&out)
+            .output()
+            .expect("bash starts");
+        done(output);
+        assert!(fs::metadata(out).expect("a result").len() > 10_000);
+    }
+}
+
+#[test]
 fn a_table_for_other_programs() {
     let desk = Desk::new();
     let file = desk.file("film.ndjson", &film(300));
