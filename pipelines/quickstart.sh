@@ -14,8 +14,11 @@ Scores every frame of FILE with vmafxmotion and prints a table of the scores. FI
 GStreamer knows: mp4, mkv, webm, ts, or a raw H.264, H.265, VP8, VP9 or AV1 stream. Without FILE, a
 real H.264 stream of the cros-codecs package is scored.
 
+It is decoded by vplretrydec: on an Intel GPU where there is one, else by the software runtime; the line
+"Decoding with" says which. What that does not decode, another decoder of GStreamer does.
+
 Debian packages that are missing are installed first (as root; otherwise the command is printed), and
-the plugin is built. The scores go to scores/NAME.ndjson in the current folder, and replace what is there.
+the plugins are built. The scores go to scores/NAME.ndjson in the current folder, and replace what is there.
 
   -h, --help            print this
   VMAFX_SCORES_DIR=DIR  put the scores into DIR instead of scores/
@@ -69,11 +72,11 @@ scores_dir=${VMAFX_SCORES_DIR:-scores}
 mkdir -p -- "$scores_dir" || fail 1 "cannot make the folder $scores_dir for the scores"
 scores_dir=$(cd -- "$scores_dir" && pwd)
 
-need_packages build run
+need_packages build run runtimes
 need_rust
 choose_profile release
-build -p gst-plugin-vmafxmotion -p score-file -p vmafx-scores
-stage vmafxmotion
+build -p gst-plugin-vmafxmotion -p gst-plugin-vplretry -p vplsoft -p score-file -p vmafx-scores
+stage vmafxmotion vplretry vplsoft
 use_stage
 
 framerate=()

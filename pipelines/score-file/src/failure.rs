@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use gst::glib;
 
+use crate::pipeline::DECODER;
+
 /// Why there are no scores, or not all.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
@@ -15,6 +17,9 @@ pub(crate) enum Failure {
     /// The file.
     #[error("{}: {reason}", .file.display())]
     Input { file: PathBuf, reason: String },
+    /// The preferred decoder does not decode this kind of stream; another may.
+    #[error("{0}")]
+    Decoder(String),
 }
 
 /// Puts the pipeline's error in the user's terms. `missing` holds what GStreamer found no plugin for.
@@ -32,6 +37,9 @@ pub(crate) fn explain(
     };
     if !missing.is_empty() && frames == 0 {
         return input(missing_plugins(missing));
+    }
+    if element.starts_with(DECODER) && frames == 0 && !error.matches(gst::StreamError::Decode) {
+        return Failure::Decoder(error.message().to_owned());
     }
     match error.kind::<gst::StreamError>() {
         Some(gst::StreamError::TypeNotFound) => input(
@@ -105,6 +113,17 @@ mod tests {
             0,
         );
         assert_eq!(failure.to_string(), "vmafxmotion0: no such folder");
+    }
+
+    #[test]
+    fn what_the_preferred_decoder_refuses_is_left_to_another() {
+        let error = glib::Error::new(gst::StreamError::CodecNotFound, "not supported");
+        let failure = |frames| {
+            let element = "vplretrydec0";
+            explain(Path::new("a.mp4"), element, &error, None, &[], frames)
+        };
+        assert!(matches!(failure(0), Failure::Decoder(text) if text == "not supported"));
+        assert!(matches!(failure(1), Failure::Input { .. }));
     }
 
     #[test]

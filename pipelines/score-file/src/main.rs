@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MPL-2.0
 
-//! `score-file`: one video file through a software decoder and `vmafxmotion`, with progress.
+//! `score-file`: one video file through a decoder (`vplretrydec` where it is installed) and `vmafxmotion`, with
+//! progress.
 //!
 //! An application of the element as small as it can be while it still tells a user what is wrong
 //! with a file. `pipelines/quickstart.sh` calls it.
@@ -58,9 +59,19 @@ fn run(cli: &Cli) -> Result<Outcome, Failure> {
         counter.fetch_add(1, Ordering::Relaxed);
     })
     .map_err(|error| Failure::Setup(error.to_string()))?;
-    let scoring = Scoring::new(&cli.input, &cli.output, cli.framerate)?;
     let start = Instant::now();
-    let outcome = scoring.run(&interrupts)?;
+    let score = |prefer| {
+        let scoring = Scoring::new(&cli.input, &cli.output, cli.framerate, prefer)?;
+        let outcome = scoring.run(&interrupts)?;
+        Ok((scoring, outcome))
+    };
+    let (scoring, outcome) = match score(true) {
+        Err(Failure::Decoder(reason)) => {
+            eprintln!("score-file: {reason}; another decoder is tried");
+            score(false)?
+        }
+        result => result?,
+    };
     let seconds = start.elapsed().as_secs_f64();
     let frames = scoring.frames();
     if frames == 0 && outcome == Outcome::Done {

@@ -11,6 +11,9 @@ use gst::prelude::*;
 use crate::failure::{Failure, explain, missing_plugins};
 use crate::progress::{Done, Progress};
 
+/// The decoder that is preferred where it is installed.
+pub(crate) const DECODER: &str = "vplretrydec";
+
 /// How often progress is looked at.
 const TICK: gst::ClockTime = gst::ClockTime::from_mseconds(100);
 /// No presentation time has been seen yet.
@@ -51,12 +54,21 @@ impl Drop for Scoring {
 }
 
 impl Scoring {
-    /// `framerate` gives timestamps to a stream that has none.
+    /// `framerate` gives timestamps to a stream that has none. `prefer`: decode with [`DECODER`] where it is
+    /// installed.
     pub(crate) fn new(
         input: &Path,
         output: &Path,
         framerate: Option<u32>,
+        prefer: bool,
     ) -> Result<Self, Failure> {
+        let preferred = gst::ElementFactory::find(DECODER).map(|decoder| {
+            decoder.set_rank(if prefer {
+                gst::Rank::PRIMARY + 512
+            } else {
+                gst::Rank::NONE
+            });
+        });
         let source = make("filesrc")?;
         let decode = make("decodebin")?;
         let queue = make("queue")?;
@@ -64,8 +76,9 @@ impl Scoring {
         let motion = make("vmafxmotion")?;
         let sink = make("fakesink")?;
         source.set_property("location", input);
-        // Pictures must lie in system memory to be scored.
-        decode.set_property("force-sw-decoders", true);
+        // Pictures must lie in system memory to be scored. The preferred decoder counts as hardware, and
+        // puts them there all the same.
+        decode.set_property("force-sw-decoders", preferred.is_none() || !prefer);
         motion.set_property("scores-path", output);
         motion.set_property_from_str("messages", "summary");
         // Decoder and scores run side by side, and progress is that of the scores.
@@ -236,6 +249,7 @@ impl Scoring {
                     MessageView::Warning(warning) => {
                         progress.say(&format!("warning: {}", warning.error().message()));
                     }
+                    MessageView::Info(info) => progress.say(info.error().message()),
                     MessageView::Element(_) => missing.extend(missing_plugin(&message)),
                     MessageView::Application(_) => return Err(self.no_video(&missing)),
                     _ => (),

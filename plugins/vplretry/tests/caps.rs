@@ -43,7 +43,10 @@ fn properties_have_their_names_ranges_and_defaults() {
     for name in ["runtime-path", "render-device"] {
         assert_eq!(element.property::<Option<String>>(name), None, "{name}");
         element.set_property(name, "/a/path");
-        assert_eq!(element.property::<Option<String>>(name).as_deref(), Some("/a/path"));
+        assert_eq!(
+            element.property::<Option<String>>(name).as_deref(),
+            Some("/a/path")
+        );
     }
     for (name, values) in [
         ("implementation", ["auto", "hardware", "software"]),
@@ -75,10 +78,16 @@ fn properties_have_their_names_ranges_and_defaults() {
         assert_eq!(stats.get(name), Ok(0_u64), "{name}");
     }
     assert_eq!(stats.get("busy-time"), Ok(0_u32));
-    assert_eq!(element.property::<Option<String>>("implementation-name"), None);
+    assert_eq!(
+        element.property::<Option<String>>("implementation-name"),
+        None
+    );
     for spec in element.list_properties().iter() {
         if spec.owner_type() == element.type_() {
-            assert!(spec.blurb().is_some_and(|blurb| blurb.len() > 10), "{spec:?}");
+            assert!(
+                spec.blurb().is_some_and(|blurb| blurb.len() > 10),
+                "{spec:?}"
+            );
         }
     }
 }
@@ -130,10 +139,15 @@ fn ten_bits_are_p010_and_planar_where_asked() {
         });
         let words = |bytes: &[u8]| -> Vec<u16> {
             let pairs = bytes.chunks_exact(2);
-            pairs.map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect()
+            pairs
+                .map(|pair| u16::from_le_bytes([pair[0], pair[1]]))
+                .collect()
         };
-        for ((planar, semi_planar), theirs) in
-            planar.frames.iter().zip(&semi_planar.frames).zip(&theirs.frames)
+        for ((planar, semi_planar), theirs) in planar
+            .frames
+            .iter()
+            .zip(&semi_planar.frames)
+            .zip(&theirs.frames)
         {
             assert!(planar.pixels == theirs.pixels);
             let (planar, semi_planar) = (words(&planar.pixels), words(&semi_planar.pixels));
@@ -156,7 +170,12 @@ fn depth_and_size_change_in_the_stream_without_a_loss() {
             folder.path().join("joined.h265"),
         );
         common::encode("libx265", &["-bf", "3"], 12, &a);
-        common::encode("libx265", &["-bf", "3", "-pix_fmt", "yuv420p10le", "-s", "200x120"], 12, &b);
+        common::encode(
+            "libx265",
+            &["-bf", "3", "-pix_fmt", "yuv420p10le", "-s", "200x120"],
+            12,
+            &b,
+        );
         let parts = [&a, &b, &a].map(|file| std::fs::read(file).expect("a stream"));
         std::fs::write(&joined, parts.concat()).expect("a file is written");
         for depth in [1, 4] {
@@ -168,7 +187,12 @@ fn depth_and_size_change_in_the_stream_without_a_loss() {
             assert_eq!(played.frames.len(), 36);
             let sizes: Vec<u32> = played.frames.iter().map(|frame| frame.width).collect();
             assert_eq!(sizes, [[320; 12], [200; 12], [320; 12]].concat());
-            assert!(played.frames[..12].iter().zip(&played.frames[24..]).all(|(a, b)| a.pixels == b.pixels));
+            assert!(
+                played.frames[..12]
+                    .iter()
+                    .zip(&played.frames[24..])
+                    .all(|(a, b)| a.pixels == b.pixels)
+            );
         }
     });
 }
@@ -181,12 +205,26 @@ fn fields_crop_and_shape_come_out() {
         let mode = caps.get::<&str>("interlace-mode").expect("a mode");
         assert!(["mixed", "interleaved"].contains(&mode), "{mode}");
         let interlaced = gst_video::VideoBufferFlags::INTERLACED;
-        assert!(played.frames.iter().any(|frame| frame.fields.contains(interlaced)));
+        assert!(
+            played
+                .frames
+                .iter()
+                .any(|frame| frame.fields.contains(interlaced))
+        );
 
         let folder = tempfile::tempdir().expect("a temporary folder");
         let file = folder.path().join("shape.mkv");
         // 190 and 142 are no multiples of 16.
-        let options = ["-vf", "scale=190:142,setsar=4/3", "-color_primaries", "bt2020", "-color_trc", "smpte2084", "-colorspace", "bt2020nc"];
+        let options = [
+            "-vf",
+            "scale=190:142,setsar=4/3",
+            "-color_primaries",
+            "bt2020",
+            "-color_trc",
+            "smpte2084",
+            "-colorspace",
+            "bt2020nc",
+        ];
         common::encode("libx264", &options, 6, &file);
         let played = decode(&format!(
             "filesrc location={} ! matroskademux ! h264parse ! vplretrydec name=dec implementation=software",
@@ -248,52 +286,69 @@ fn the_bundled_runtime_needs_no_dispatcher_path() {
         no_search: true,
         ..Child::default()
     };
-    in_child_with("the_bundled_runtime_needs_no_dispatcher_path", &setup, || {
-        let library = common::library();
-        let folder = library.parent().expect("a folder").to_owned();
-        let stream = named("test-25fps.h264");
-        for path in [&library, &folder] {
-            let played = decode(&format!(
-                "{} ! vplretrydec name=dec runtime-path={}",
-                source(&stream),
-                path.display()
-            ));
-            assert_eq!(played.md5s(), stream.expected().list());
-            let said = |text: &String| text.contains("vplsoft") && text.contains("software");
-            assert!(played.infos.iter().any(said), "{:?}", played.infos);
-            // Hardware was looked for first.
-            let warned = |text: &String| text.contains("render nodes");
-            assert!(played.warnings.iter().any(warned), "{:?}", played.warnings);
-        }
-        // Without it there is none, which READY says.
-        let element = element();
-        let bus = gst::Bus::new();
-        element.set_bus(Some(&bus));
-        for (implementation, path) in [("auto", "/nonexistent/libvplsoft.so"), ("hardware", "")] {
-            element.set_property_from_str("implementation", implementation);
-            element.set_property("runtime-path", path);
+    in_child_with(
+        "the_bundled_runtime_needs_no_dispatcher_path",
+        &setup,
+        || {
+            let library = common::library();
+            let folder = library.parent().expect("a folder").to_owned();
+            let stream = named("test-25fps.h264");
+            for path in [&library, &folder] {
+                let played = decode(&format!(
+                    "{} ! vplretrydec name=dec runtime-path={}",
+                    source(&stream),
+                    path.display()
+                ));
+                assert_eq!(played.md5s(), stream.expected().list());
+                let said = |text: &String| text.contains("vplsoft") && text.contains("software");
+                assert!(played.infos.iter().any(said), "{:?}", played.infos);
+                // Hardware was looked for first.
+                let warned = |text: &String| text.contains("render nodes");
+                assert!(played.warnings.iter().any(warned), "{:?}", played.warnings);
+            }
+            // Without it there is none, which READY says.
+            let element = element();
+            let bus = gst::Bus::new();
+            element.set_bus(Some(&bus));
+            for (implementation, path) in [("auto", "/nonexistent/libvplsoft.so"), ("hardware", "")]
+            {
+                element.set_property_from_str("implementation", implementation);
+                element.set_property("runtime-path", path);
+                assert!(element.set_state(gst::State::Ready).is_err());
+                let message = bus
+                    .pop_filtered(&[gst::MessageType::Error])
+                    .expect("an error");
+                let gst::MessageView::Error(error) = message.view() else {
+                    panic!("{message:?}");
+                };
+                let error = error.error();
+                assert!(error.matches(gst::ResourceError::NotFound), "{error:?}");
+                assert!(error.message().contains(path), "{error}");
+                assert!(error.message().contains("install"), "{error}");
+                assert!(
+                    bus.pop_filtered(&[gst::MessageType::Error]).is_none(),
+                    "one error"
+                );
+                element.set_state(gst::State::Null).expect("NULL");
+            }
+            element.set_property_from_str("implementation", "auto");
+            element.set_property("render-device", "/dev/dri/renderD999");
             assert!(element.set_state(gst::State::Ready).is_err());
-            let message = bus.pop_filtered(&[gst::MessageType::Error]).expect("an error");
+            let message = bus
+                .pop_filtered(&[gst::MessageType::Error])
+                .expect("an error");
             let gst::MessageView::Error(error) = message.view() else {
                 panic!("{message:?}");
             };
-            let error = error.error();
-            assert!(error.matches(gst::ResourceError::NotFound), "{error:?}");
-            assert!(error.message().contains(path), "{error}");
-            assert!(error.message().contains("install"), "{error}");
-            assert!(bus.pop_filtered(&[gst::MessageType::Error]).is_none(), "one error");
+            assert!(
+                error
+                    .error()
+                    .message()
+                    .contains("renderD999 does not exist")
+            );
             element.set_state(gst::State::Null).expect("NULL");
-        }
-        element.set_property_from_str("implementation", "auto");
-        element.set_property("render-device", "/dev/dri/renderD999");
-        assert!(element.set_state(gst::State::Ready).is_err());
-        let message = bus.pop_filtered(&[gst::MessageType::Error]).expect("an error");
-        let gst::MessageView::Error(error) = message.view() else {
-            panic!("{message:?}");
-        };
-        assert!(error.error().message().contains("renderD999 does not exist"));
-        element.set_state(gst::State::Null).expect("NULL");
-    });
+        },
+    );
 }
 
 #[test]
@@ -309,31 +364,41 @@ fn a_stray_library_in_the_current_folder_is_refused() {
         folder: Some(folder.path()),
         ..Child::default()
     };
-    in_child_with("a_stray_library_in_the_current_folder_is_refused", &setup, || {
-        let stream = named("test-25fps.h264");
-        let library = common::library();
-        let launch = format!(
-            "{} ! vplretrydec name=dec implementation=software runtime-path={}",
-            source(&stream),
-            library.display()
-        );
-        let mut player = Player::new(&launch);
-        player.play();
-        player.pull(1);
-        let error = player.played.error();
-        assert!(error.matches(gst::ResourceError::NotAuthorized), "{error:?}");
-        assert!(error.message().contains("libvplstray.so"), "{error}");
-        assert!(error.message().contains("allow-cwd-runtime=true"), "{error}");
-        // It was not loaded.
-        let maps = std::fs::read_to_string("/proc/self/maps").expect("Linux has it");
-        assert!(!maps.contains("libvplstray.so"));
-        drop(player);
+    in_child_with(
+        "a_stray_library_in_the_current_folder_is_refused",
+        &setup,
+        || {
+            let stream = named("test-25fps.h264");
+            let library = common::library();
+            let launch = format!(
+                "{} ! vplretrydec name=dec implementation=software runtime-path={}",
+                source(&stream),
+                library.display()
+            );
+            let mut player = Player::new(&launch);
+            player.play();
+            player.pull(1);
+            let error = player.played.error();
+            assert!(
+                error.matches(gst::ResourceError::NotAuthorized),
+                "{error:?}"
+            );
+            assert!(error.message().contains("libvplstray.so"), "{error}");
+            assert!(
+                error.message().contains("allow-cwd-runtime=true"),
+                "{error}"
+            );
+            // It was not loaded.
+            let maps = std::fs::read_to_string("/proc/self/maps").expect("Linux has it");
+            assert!(!maps.contains("libvplstray.so"));
+            drop(player);
 
-        let played = decode(&format!("{launch} allow-cwd-runtime=true"));
-        assert_eq!(played.md5s(), stream.expected().list());
-        let ran = |text: &String| text.contains("libvplstray.so");
-        assert!(played.infos.iter().any(ran), "{:?}", played.infos);
-    });
+            let played = decode(&format!("{launch} allow-cwd-runtime=true"));
+            assert_eq!(played.md5s(), stream.expected().list());
+            let ran = |text: &String| text.contains("libvplstray.so");
+            assert!(played.infos.iter().any(ran), "{:?}", played.infos);
+        },
+    );
 }
 
 #[test]
@@ -349,7 +414,9 @@ fn caps_that_say_too_little_are_refused_in_a_sentence() {
                 .expect("caps"),
         );
         assert!(harness.push(gst::Buffer::from_slice([0; 9])).is_err());
-        let message = bus.pop_filtered(&[gst::MessageType::Error]).expect("an error");
+        let message = bus
+            .pop_filtered(&[gst::MessageType::Error])
+            .expect("an error");
         let gst::MessageView::Error(error) = message.view() else {
             panic!("{message:?}");
         };

@@ -59,7 +59,10 @@ fn patience_loses_nothing() {
             let stats = told[0].get::<gst::Structure>("stats").expect("a structure");
             assert_eq!(stats.get("busy"), Ok(1_u64));
 
-            assert_eq!(loses_nothing("busy-with-sync=9", properties).stat("busy"), 9);
+            assert_eq!(
+                loses_nothing("busy-with-sync=9", properties).stat("busy"),
+                9
+            );
             loses_nothing(
                 "script=2*3,_,3sf,2s,13*4,3*2,5f,1s*3,8,9s,4sf,2sf,-11*2,7,10s,-10000,12sf,13f",
                 properties,
@@ -81,8 +84,14 @@ fn a_busy_device_ends_with_its_attempts_or_its_time() {
         assert!(error.matches(gst::ResourceError::Busy), "{error:?}");
         let begin = "DecodeFrameAsync yielded no frame after 40 attempts: attempt limit reached";
         assert!(error.message().starts_with(begin), "{error}");
-        assert!(error.message().contains("MFX_WRN_DEVICE_BUSY (2)"), "{error}");
-        assert!(error.message().contains("implementation vplsoft"), "{error}");
+        assert!(
+            error.message().contains("MFX_WRN_DEVICE_BUSY (2)"),
+            "{error}"
+        );
+        assert!(
+            error.message().contains("implementation vplsoft"),
+            "{error}"
+        );
         assert_eq!(played.stat("attempts"), 40);
         assert_eq!(played.stat("errored"), played.stat("frames-in"));
 
@@ -98,47 +107,54 @@ fn a_busy_device_ends_with_its_attempts_or_its_time() {
 
 #[test]
 fn a_pool_that_downstream_empties_is_an_error_that_says_so() {
-    in_child("a_pool_that_downstream_empties_is_an_error_that_says_so", || {
-        set_faults("pool=3");
-        let mut player = Player::new(&format!(
-            "{} ! vplretrydec name=dec implementation=software zero-copy=true max-attempts=200",
-            long()
-        ));
-        player.play();
-        // Buffers are held, not frames: each keeps its surface.
-        let mut held = Vec::new();
-        common::wait_for("the error is posted", || {
-            let mut sink = || player.sink.try_pull_sample(gst::ClockTime::from_mseconds(5));
-            held.extend(std::iter::from_fn(&mut sink));
-            let bus = player.pipeline.bus().expect("a bus");
-            let error = bus.pop_filtered(&[gst::MessageType::Error, gst::MessageType::Warning]);
-            match error.as_ref().map(|message| message.view()) {
-                Some(gst::MessageView::Error(error)) => {
-                    let error = error.error();
-                    assert!(error.matches(gst::ResourceError::Busy), "{error:?}");
-                    let text = error.message().to_owned();
-                    assert!(text.contains("downstream holds every surface"), "{text}");
-                    true
+    in_child(
+        "a_pool_that_downstream_empties_is_an_error_that_says_so",
+        || {
+            set_faults("pool=3");
+            let mut player = Player::new(&format!(
+                "{} ! vplretrydec name=dec implementation=software zero-copy=true max-attempts=200",
+                long()
+            ));
+            player.play();
+            // Buffers are held, not frames: each keeps its surface.
+            let mut held = Vec::new();
+            common::wait_for("the error is posted", || {
+                let mut sink = || {
+                    player
+                        .sink
+                        .try_pull_sample(gst::ClockTime::from_mseconds(5))
+                };
+                held.extend(std::iter::from_fn(&mut sink));
+                let bus = player.pipeline.bus().expect("a bus");
+                let error = bus.pop_filtered(&[gst::MessageType::Error, gst::MessageType::Warning]);
+                match error.as_ref().map(|message| message.view()) {
+                    Some(gst::MessageView::Error(error)) => {
+                        let error = error.error();
+                        assert!(error.matches(gst::ResourceError::Busy), "{error:?}");
+                        let text = error.message().to_owned();
+                        assert!(text.contains("downstream holds every surface"), "{text}");
+                        true
+                    }
+                    Some(gst::MessageView::Warning(warning)) => {
+                        let text = warning.error().to_string();
+                        assert!(text.contains("downstream holds 3"), "{text}");
+                        false
+                    }
+                    _ => false,
                 }
-                Some(gst::MessageView::Warning(warning)) => {
-                    let text = warning.error().to_string();
-                    assert!(text.contains("downstream holds 3"), "{text}");
-                    false
-                }
-                _ => false,
-            }
-        });
-        assert_eq!(held.len(), 3);
-        player.stop();
-        assert_eq!(common::live_surfaces(), 3, "the buffers still hold them");
-        // An appsink keeps the last buffer that was pulled.
-        drop((held, player));
-        common::assert_no_surfaces();
+            });
+            assert_eq!(held.len(), 3);
+            player.stop();
+            assert_eq!(common::live_surfaces(), 3, "the buffers still hold them");
+            // An appsink keeps the last buffer that was pulled.
+            drop((held, player));
+            common::assert_no_surfaces();
 
-        // Downstream gives them back: copies from then on.
-        let played = loses_nothing("pool=3", "zero-copy=true");
-        println!("{:?}", played.stats);
-    });
+            // Downstream gives them back: copies from then on.
+            let played = loses_nothing("pool=3", "zero-copy=true");
+            println!("{:?}", played.stats);
+        },
+    );
 }
 
 #[test]
@@ -149,12 +165,22 @@ fn errors_cost_what_they_must() {
             let played = with("fail-decode=60", &depth);
             assert!(played.errors.is_empty() && played.eos);
             assert!(played.stat("errored") >= 1 && played.stat("dropped") > 0);
-            assert!(played.warnings.iter().any(|text| text.contains("MFX_ERR_UNKNOWN (-1)")));
+            assert!(
+                played
+                    .warnings
+                    .iter()
+                    .any(|text| text.contains("MFX_ERR_UNKNOWN (-1)"))
+            );
 
             let played = with("status-error=5", &depth);
             assert!(played.errors.is_empty() && played.eos);
             assert_eq!((played.frames.len(), played.stat("errored")), (249, 1));
-            assert!(played.warnings.iter().any(|text| text.contains("MFX_ERR_ABORTED (-12)")));
+            assert!(
+                played
+                    .warnings
+                    .iter()
+                    .any(|text| text.contains("MFX_ERR_ABORTED (-12)"))
+            );
         }
         for (script, domain) in [
             ("-3", "unsupported"),
@@ -214,20 +240,38 @@ fn a_lost_device_is_replaced() {
         player.pull(usize::MAX);
         player.stop();
         let played = std::mem::take(&mut player.played);
-        assert!(played.errors.is_empty() && played.eos, "{:?}", played.errors);
+        assert!(
+            played.errors.is_empty() && played.eos,
+            "{:?}",
+            played.errors
+        );
         played.assert_accounts();
         assert_eq!(played.stat("recoveries"), 1);
         let told = played.named("vplretrydec-recovered");
         assert_eq!(told.len(), 1);
         assert_eq!(told[0].get("cause"), Ok("MFX_ERR_DEVICE_LOST (-13)"));
         assert_eq!(told[0].get("attempts"), Ok(1_u32));
-        assert!(played.warnings.iter().any(|text| text.contains("device was lost")));
+        assert!(
+            played
+                .warnings
+                .iter()
+                .any(|text| text.contains("device was lost"))
+        );
         assert!(asked.load(std::sync::atomic::Ordering::Relaxed) >= 1);
         // What comes before the loss and behind the next key frame is right.
         let list = listed();
         let lost = played.stat("dropped") as usize;
-        assert!(lost > 0 && played.frames.len() + lost == 250, "{:?}", played.stats);
-        let before = played.md5s().iter().zip(&list).take_while(|(a, b)| a == b).count();
+        assert!(
+            lost > 0 && played.frames.len() + lost == 250,
+            "{:?}",
+            played.stats
+        );
+        let before = played
+            .md5s()
+            .iter()
+            .zip(&list)
+            .take_while(|(a, b)| a == b)
+            .count();
         assert!((90..=100).contains(&before), "{before}");
         assert_eq!(played.md5s()[before..], list[before + lost..]);
         common::assert_no_surfaces();
@@ -280,7 +324,10 @@ fn corrupted_frames_are_marked_dropped_or_an_error() {
         let played = with("corrupt=7", "corrupted-frames=drop");
         assert!(played.eos && played.errors.is_empty());
         assert_eq!((played.frames.len(), played.stat("dropped")), (249, 1));
-        assert_eq!(played.named("vplretrydec-corrupted")[0].get("action"), Ok("drop"));
+        assert_eq!(
+            played.named("vplretrydec-corrupted")[0].get("action"),
+            Ok("drop")
+        );
 
         let played = with("corrupt=7", "discard-corrupted-frames=true");
         assert!(played.eos && played.errors.is_empty());
@@ -290,7 +337,10 @@ fn corrupted_frames_are_marked_dropped_or_an_error() {
         let error = played.error();
         assert!(error.matches(gst::StreamError::Decode), "{error:?}");
         assert_eq!(played.frames.len(), 7);
-        assert_eq!(played.named("vplretrydec-corrupted")[0].get("action"), Ok("error"));
+        assert_eq!(
+            played.named("vplretrydec-corrupted")[0].get("action"),
+            Ok("error")
+        );
     });
 }
 
@@ -321,11 +371,15 @@ fn faults_that_are_not_understood_are_an_error() {
         faults: "nonsense=1",
         ..Default::default()
     };
-    common::in_child_with("faults_that_are_not_understood_are_an_error", &setup, || {
-        let played = decode(&format!(
-            "{} ! vplretrydec name=dec implementation=software",
-            long()
-        ));
-        assert!(played.error().message().contains("MFX_ERR_UNSUPPORTED"));
-    });
+    common::in_child_with(
+        "faults_that_are_not_understood_are_an_error",
+        &setup,
+        || {
+            let played = decode(&format!(
+                "{} ! vplretrydec name=dec implementation=software",
+                long()
+            ));
+            assert!(played.error().message().contains("MFX_ERR_UNSUPPORTED"));
+        },
+    );
 }

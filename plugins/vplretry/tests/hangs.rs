@@ -33,7 +33,9 @@ fn play_into_the_hang(player: &mut Player) {
     // The runtime says on stderr that it hangs; from outside, nothing comes any more.
     let mut quiet = 0;
     while quiet < 10 {
-        let sample = player.sink.try_pull_sample(gst::ClockTime::from_mseconds(30));
+        let sample = player
+            .sink
+            .try_pull_sample(gst::ClockTime::from_mseconds(30));
         quiet = if sample.is_some() { 0 } else { quiet + 1 };
     }
 }
@@ -94,7 +96,10 @@ fn playing_ends_with_an_error_that_names_the_call() {
             player.play();
             player.pull(usize::MAX);
             let error = player.played.error().clone();
-            assert!(error.matches(gst::ResourceError::Failed), "{faults}: {error:?}");
+            assert!(
+                error.matches(gst::ResourceError::Failed),
+                "{faults}: {error:?}"
+            );
             let begin = format!("{call} has not returned for ");
             assert!(error.message().starts_with(&begin), "{faults}: {error}");
             player.stop();
@@ -134,14 +139,20 @@ fn a_hanging_close_holds_up_nobody() {
 #[test]
 fn null_to_ready_and_back_needs_no_stream() {
     common::in_child("null_to_ready_and_back_needs_no_stream", || {
-        let decoder = gst::ElementFactory::make("vplretrydec").build().expect("an element");
+        let decoder = gst::ElementFactory::make("vplretrydec")
+            .build()
+            .expect("an element");
         for _ in 0..20 {
             decoder.set_state(gst::State::Ready).expect("READY");
             let name = decoder.property::<Option<String>>("implementation-name");
             assert_eq!(name.as_deref(), Some("vplsoft"));
             decoder.set_state(gst::State::Null).expect("NULL");
         }
-        let tasks = || std::fs::read_dir("/proc/self/task").expect("Linux has it").count();
+        let tasks = || {
+            std::fs::read_dir("/proc/self/task")
+                .expect("Linux has it")
+                .count()
+        };
         wait_for("the session threads end", || tasks() < 12);
     });
 }

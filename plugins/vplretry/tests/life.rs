@@ -43,7 +43,10 @@ fn seeking_back_and_forth_a_hundred_times() {
             // No frame of before the seek, and the right one.
             let expected = &whole.frames[target];
             assert_eq!(first.pts, expected.pts, "seek {number}");
-            assert!(first.pixels == expected.pixels, "seek {number} to frame {target}");
+            assert!(
+                first.pixels == expected.pixels,
+                "seek {number} to frame {target}"
+            );
         }
         player.stop();
         let played = std::mem::take(&mut player.played);
@@ -72,7 +75,14 @@ fn a_hundred_times_from_nothing_to_nothing() {
                 player.pull(number % 3);
                 player.stop();
             } else {
-                let played = through(&stream, if number % 2 == 0 { "zero-copy=true" } else { "" });
+                let played = through(
+                    &stream,
+                    if number % 2 == 0 {
+                        "zero-copy=true"
+                    } else {
+                        ""
+                    },
+                );
                 assert_eq!(played.md5s(), stream.expected().list());
             }
             assert_no_surfaces();
@@ -165,7 +175,9 @@ fn buffers_outlive_the_element() {
             assert_eq!(expected.checksum(&frame.pixels), expected.list()[number]);
         }
         // The last reference may be dropped anywhere.
-        std::thread::spawn(move || drop(samples)).join().expect("no panic");
+        std::thread::spawn(move || drop(samples))
+            .join()
+            .expect("no panic");
         assert_no_surfaces();
         let threads = || {
             let tasks = std::fs::read_dir("/proc/self/task").expect("Linux has it");
@@ -175,7 +187,9 @@ fn buffers_outlive_the_element() {
                 .filter(|name| name.trim() == "vplretrydec")
                 .count()
         };
-        common::wait_for("the session thread ends with the last buffer", || threads() == 0);
+        common::wait_for("the session thread ends with the last buffer", || {
+            threads() == 0
+        });
     });
 }
 

@@ -15,15 +15,17 @@ use test_streams::named;
 
 const CASES: &str = "VPLRETRY_RANDOM_CASES";
 const SEED: &str = "VPLRETRY_RANDOM_SEED";
-/// Plays in a few seconds.
-const SHORT: u64 = 60;
+/// Plays in some ten seconds.
+const SHORT: u64 = 100;
 
 /// Statuses that ask for patience and cost nothing.
 const HARMLESS: [i32; 18] = [
     0, 0, 1, 2, 2, 2, 2, 3, 3, 4, 5, 7, 8, 10, 12, 13, -11, -10_000,
 ];
 /// Statuses that cost frames, a session or the stream.
-const OTHERS: [i32; 14] = [-1, -2, -3, -4, -5, -7, -9, -12, -13, -14, -16, -17, -22, 777];
+const OTHERS: [i32; 14] = [
+    -1, -2, -3, -4, -5, -7, -9, -12, -13, -14, -16, -17, -22, 777,
+];
 
 fn entry(rng: &mut Rng, harmless: bool) -> String {
     if rng.u8(..3) > 0 {
@@ -65,7 +67,16 @@ fn case(seed: u64) -> Case {
     for (one_in, costs, key) in [
         (5, false, format!("busy={number}")),
         (5, false, format!("busy-with-sync={number}")),
-        (5, false, format!("latency-us={}:{}:{}", rng.u16(..3000), rng.u16(..2000), rng.u16(..900))),
+        (
+            5,
+            false,
+            format!(
+                "latency-us={}:{}:{}",
+                rng.u16(..3000),
+                rng.u16(..2000),
+                rng.u16(..900)
+            ),
+        ),
         (7, false, format!("engines={}", rng.u8(1..3))),
         (6, false, format!("pool={}", rng.u8(2..20))),
         (9, true, format!("fail-decode={number}")),
@@ -84,7 +95,11 @@ fn case(seed: u64) -> Case {
         rng.u8(..7),
         rng.u32(160..400),
         rng.u8(..4),
-        if harmless { "mark" } else { ["mark", "drop", "error"][rng.usize(..3)] },
+        if harmless {
+            "mark"
+        } else {
+            ["mark", "drop", "error"][rng.usize(..3)]
+        },
     );
     for (one_in, property) in [(3, " zero-copy=true"), (3, " low-latency=true")] {
         if rng.u8(..one_in) == 0 {
@@ -93,7 +108,12 @@ fn case(seed: u64) -> Case {
     }
     let frames = rng.usize(1..24);
     Case {
-        stream: ["test-25fps.vp8", "test-25fps.vp9", "64x64-I-P-B-P.h265", "bbb.h265"][rng.usize(..4)],
+        stream: [
+            "test-25fps.vp8",
+            "test-25fps.vp9",
+            "64x64-I-P-B-P.h265",
+            "bbb.h265",
+        ][rng.usize(..4)],
         faults,
         properties,
         harmless,
@@ -157,7 +177,12 @@ fn play(seed: u64, say: bool) -> &'static str {
         for (frame, wanted) in played.frames.iter().zip(expected.list()) {
             assert_eq!(&expected.checksum(&frame.pixels), wanted, "{text}");
         }
-        assert_eq!(played.stat("dropped") + played.stat("errored"), 0, "{text}: {:?}", played.stats);
+        assert_eq!(
+            played.stat("dropped") + played.stat("errored"),
+            0,
+            "{text}: {:?}",
+            played.stats
+        );
         return "nothing lost";
     }
     "ended"
@@ -168,7 +193,10 @@ fn random_scripts() {
     in_child("random_scripts", || {
         let number = |name: &str| {
             let text = std::env::var(name).ok()?;
-            Some(text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")))
+            Some(
+                text.parse()
+                    .unwrap_or_else(|_| panic!("{name} is no number: {text}")),
+            )
         };
         if let Some(seed) = number(SEED) {
             println!("{}", play(seed, true));

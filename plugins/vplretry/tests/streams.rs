@@ -51,7 +51,10 @@ fn every_stream_has_its_checksums() {
             let played = through(&stream, "");
             assert_listed(&stream, &played);
             played.assert_clean();
-            let api = played.stats.as_ref().and_then(|stats| stats.get::<String>("api").ok());
+            let api = played
+                .stats
+                .as_ref()
+                .and_then(|stats| stats.get::<String>("api").ok());
             assert_eq!(api.as_deref(), Some("2.8"));
             println!("{}: {:?}", stream.name, played.stats);
             common::assert_no_surfaces();
@@ -139,7 +142,10 @@ fn containers_give_the_frames_and_times_of_libavcodec() {
                         assert_eq!(ours.duration, theirs.duration, "{source}: frame {number}");
                     }
                     let times: Vec<_> = ours.frames.iter().map(|frame| frame.pts).collect();
-                    assert!(times.is_sorted() && times[0].is_some(), "{source}: {times:?}");
+                    assert!(
+                        times.is_sorted() && times[0].is_some(),
+                        "{source}: {times:?}"
+                    );
                 }
             }
         }
@@ -152,7 +158,12 @@ fn decodebin_takes_it_where_its_rank_is_raised() {
         let factory = gst::ElementFactory::find("vplretrydec").expect("it is registered");
         assert_eq!(factory.rank(), gst::Rank::NONE);
         factory.set_rank(gst::Rank::PRIMARY + 512);
-        for name in ["test-25fps.h264", "bear.h265", "test-25fps.vp8", "test-25fps.vp9"] {
+        for name in [
+            "test-25fps.h264",
+            "bear.h265",
+            "test-25fps.vp8",
+            "test-25fps.vp9",
+        ] {
             let stream = named(name);
             let played = decode(&format!(
                 "filesrc location={} ! decodebin ! video/x-raw,format=NV12",

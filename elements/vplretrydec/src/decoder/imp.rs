@@ -132,7 +132,9 @@ impl ObjectImpl for VplRetryDec {
         let obj = self.obj();
         obj.set_packetized(true);
         obj.set_needs_format(true);
+        // The template decides, not what downstream's framerate makes of it.
         obj.set_use_default_pad_acceptcaps(true);
+        obj.sink_pad().set_pad_flags(gst::PadFlags::ACCEPT_TEMPLATE);
     }
 }
 

@@ -240,8 +240,7 @@ pub fn pixels(buffer: &gst::BufferRef, info: &gst_video::VideoInfo) -> Vec<u8> {
             .find(|&c| format.plane()[c as usize] == plane)
             .expect("a plane has a component");
         let stride = frame.plane_stride()[plane as usize] as usize;
-        let bytes =
-            frame.comp_width(component) as usize * frame.comp_pstride(component) as usize;
+        let bytes = frame.comp_width(component) as usize * frame.comp_pstride(component) as usize;
         let rows = frame.comp_height(component) as usize;
         let data = frame.plane_data(plane).expect("a plane");
         for row in 0..rows {
@@ -310,10 +309,9 @@ impl Played {
 
     fn take(&mut self, message: &gst::Message) {
         match message.view() {
-            gst::MessageView::Error(error) => self.errors.push((
-                error.error(),
-                error.debug().unwrap_or_default().to_string(),
-            )),
+            gst::MessageView::Error(error) => self
+                .errors
+                .push((error.error(), error.debug().unwrap_or_default().to_string())),
             gst::MessageView::Warning(warning) => {
                 self.warnings.push(warning.error().to_string());
             }
@@ -380,7 +378,9 @@ impl Player {
     }
 
     pub fn decoder(&self) -> gst::Element {
-        self.pipeline.by_name("dec").expect("the decoder is called dec")
+        self.pipeline
+            .by_name("dec")
+            .expect("the decoder is called dec")
     }
 
     /// Messages so far.
