@@ -25,7 +25,7 @@ read_arguments 0 1 "$@"
 file=${arguments[0]-}
 [[ -z ${arguments[0]+set} ]] || check_file "$file"
 prepare run
-prepare_decoders
+prepare_nvdecring
 file=$(easy_name "${file:-$(example_video)}")
 
 # checksum PIPELINE...: MD5 of all pictures; planes are summed in I420's order, whatever the format.

@@ -33,7 +33,7 @@ for decoder in "$left" "$right"; do
     [[ $decoder =~ ^[A-Za-z0-9_-]+$ ]] || bad_usage "'$decoder' is no name of an element"
 done
 prepare run encode
-prepare_decoders
+prepare_nvdecring
 for decoder in "$left" "$right"; do
     reason=$(why_not "$decoder")
     [[ -z $reason ]] || fail 3 "$decoder cannot run on this machine: $reason"

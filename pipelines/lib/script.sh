@@ -48,16 +48,18 @@ check_number() {
         bad_usage "$1 is '$2', but must be a whole number from $3 to $4"
 }
 
-# prepare PURPOSE...: packages for them and the build, Rust, the element and the tools, and the folder of the results (results_dir).
+# prepare PURPOSE...: packages for them and the build, Rust, the plugins and the tools, and the folder of the
+# results (results_dir).
 prepare() {
     results_dir=${VMAFX_SCORES_DIR:-scores}
     mkdir -p -- "$results_dir" || fail 1 "cannot make the folder $results_dir for the results"
     results_dir=$(cd -- "$results_dir" && pwd)
-    need_packages build "$@"
+    need_packages build runtimes "$@"
     need_rust
     choose_profile release
-    build -p gst-plugin-vmafxmotion -p score-file -p vmafx-scores
-    stage vmafxmotion
+    # The same packages in one go as quickstart.sh: for others cargo would compile dependencies anew.
+    build -p gst-plugin-vmafxmotion -p gst-plugin-vplretry -p vplsoft -p score-file -p vmafx-scores
+    stage vmafxmotion vplretry vplsoft
     use_stage
     work_dir=$(mktemp -d)
     trap end_script EXIT
@@ -112,17 +114,11 @@ read_coded() {
     esac
 }
 
-# prepare_decoders: builds and stages the project's decoders and the software runtimes they find by themselves.
-prepare_decoders() {
-    need_packages runtimes
-    local plugin
-    for plugin in vplretry nvdecring; do
-        [[ -e $vmafx_root/plugins/$plugin/Cargo.toml ]] || continue
-        build -p "gst-plugin-$plugin"
-        stage "$plugin"
-    done
-    build -p vplsoft
-    stage vplsoft
+# prepare_nvdecring: builds and stages nvdecringdec, which no other script uses.
+prepare_nvdecring() {
+    [[ -e $vmafx_root/plugins/nvdecring/Cargo.toml ]] || return 0
+    build -p gst-plugin-nvdecring
+    stage nvdecring
 }
 
 # why_not DECODER: why this machine cannot run it, in one line; nothing where it can.
