@@ -86,11 +86,6 @@ fn parse(page: &Path) -> (Vec<Block>, Vec<(usize, String)>) {
     {
         match (text.strip_prefix("```"), &mut open) {
             (Some(info), None) => {
-                assert!(
-                    !info.is_empty(),
-                    "{}:{line}: a block without language",
-                    name(page)
-                );
                 open = Some(Block {
                     line,
                     info: info.to_owned(),
@@ -106,11 +101,28 @@ fn parse(page: &Path) -> (Vec<Block>, Vec<(usize, String)>) {
     (blocks, outside)
 }
 
+/// Whether a line is one that a reader would paste into a shell.
+fn is_command(line: &str) -> bool {
+    let variable = line.split_once('=').is_some_and(|(before, _)| {
+        !before.is_empty() && before.chars().all(|c| c.is_ascii_uppercase() || c == '_')
+    });
+    variable || COMMANDS.iter().any(|begin| line.starts_with(begin))
+}
+
 /// What is run of a page, and the tags of what is not.
 fn commands(page: &Path) -> (Vec<Block>, Vec<String>) {
     let (mut runs, mut tags) = (Vec::new(), Vec::new());
     for block in parse(page).0 {
         match block.info.split_whitespace().collect::<Vec<_>>()[..] {
+            [] => assert!(
+                !block
+                    .text
+                    .lines()
+                    .any(|line| line.starts_with("$ ") || is_command(line)),
+                "{}:{}: a block of commands without language: it is `sh`, its output `text`",
+                name(page),
+                block.line
+            ),
             ["sh"] => runs.push(block),
             ["sh", tag] => tags.push(tag.to_owned()),
             ["bash" | "shell" | "console", ..] => {
@@ -193,12 +205,7 @@ fn what_is_not_run_is_counted_and_nothing_hides() {
             *count.unwrap_or_else(|| panic!("{}: unknown tag {tag}", name(&page))) += 1;
         }
         for (line, text) in parse(&page).1 {
-            let hides = text.strip_prefix("    ").is_some_and(|text| {
-                let variable = text.split_once('=').is_some_and(|(before, _)| {
-                    !before.is_empty() && before.chars().all(|c| c.is_ascii_uppercase() || c == '_')
-                });
-                variable || COMMANDS.iter().any(|begin| text.starts_with(begin))
-            });
+            let hides = text.strip_prefix("    ").is_some_and(is_command);
             assert!(
                 !hides,
                 "{}:{line}: a command outside a fenced block: {text}",
