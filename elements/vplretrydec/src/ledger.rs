@@ -5,7 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::link::{Link, Reply};
+use crate::link::Link;
+use crate::reply::Reply;
 use crate::unit::Token;
 
 /// How an access unit ended that gave no frame.

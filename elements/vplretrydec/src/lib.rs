@@ -7,7 +7,7 @@
 //! | module | idea |
 //! |---|---|
 //! | `decoder` | the GStreamer side: properties, frames, buffers, messages |
-//! | `link` | what the streaming thread and the session thread share |
+//! | `link`, `reply` | what the streaming thread and the session thread share, and what one tells the other |
 //! | `session` | the session thread: every call of the runtime is made here |
 //! | `driver` | what `vplretry-core`'s loop decodes with |
 //! | `bitstream`, `unit`, `nal_format`, `codec` | access units and how they are framed |
@@ -28,6 +28,7 @@ mod ledger;
 mod link;
 mod nal_format;
 mod picture;
+mod reply;
 mod runtime;
 mod select;
 mod session;

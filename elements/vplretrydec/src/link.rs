@@ -9,60 +9,14 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use onevpl_sys::{MappedSurface, PictureInfo};
-use vplretry_core::{Corruption, Event, Stats, Wake};
+use onevpl_sys::MappedSurface;
+use vplretry_core::{Stats, Wake};
 
-use crate::failure::Failure;
-use crate::ledger::Fate;
-use crate::picture::Picture;
+use crate::reply::Reply;
 use crate::session::Command;
-use crate::unit::Token;
 
 /// A call may take this long, whatever the limits are.
 const SHORTEST_LIMIT: Duration = Duration::from_secs(1);
-
-/// A frame for the element.
-#[derive(Debug)]
-pub(crate) struct Output {
-    pub(crate) token: Token,
-    /// The flush that it came after.
-    pub(crate) epoch: u64,
-    pub(crate) info: PictureInfo,
-    pub(crate) corruption: Corruption,
-    /// Access units that were fed after its own before it came out.
-    pub(crate) delay: u32,
-    pub(crate) picture: Picture,
-}
-
-/// What a session runs on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Opened {
-    pub(crate) name: String,
-    pub(crate) api: String,
-    pub(crate) hardware: bool,
-    /// Hardware was asked for first and is not what runs.
-    pub(crate) fallback: Option<String>,
-    pub(crate) path: String,
-}
-
-/// What the session thread tells.
-#[derive(Debug)]
-pub(crate) enum Reply {
-    /// A session was opened.
-    Opened(Opened),
-    /// A frame.
-    Output(Box<Output>),
-    /// An access unit will give no frame.
-    Lost(Token, Fate),
-    /// A frame was dropped for its corruption flags.
-    DroppedCorrupted(Token, Corruption),
-    /// The loop reports something.
-    Event(Event, Box<Stats>),
-    /// What is decoded next refers to something that is lost.
-    NeedKeyFrame,
-    /// The command with this number has ended.
-    Done(u64, Result<(), Failure>),
-}
 
 /// What ended a wait of the streaming thread.
 #[derive(Debug)]

@@ -12,7 +12,8 @@ use vplretry_core::{Decoded, Status};
 use crate::codec;
 use crate::device::{Device, Wedged};
 use crate::failure::{Failure, Kind};
-use crate::link::{CallKind, Link, Opened};
+use crate::link::{CallKind, Link};
+use crate::reply::Opened;
 use crate::select::{Candidate, Found, Source};
 
 pub(crate) struct Runtime {

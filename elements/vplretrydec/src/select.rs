@@ -195,12 +195,7 @@ fn by_dispatcher(selection: &Selection, found: &mut Found, missing: &mut Vec<Str
                     |path| path.display().to_string(),
                 ),
                 render_device: hardware
-                    .then(|| {
-                        selection
-                            .render_device
-                            .clone()
-                            .or_else(|| render_nodes().into_iter().next())
-                    })
+                    .then(|| selection.render_device.clone().or_else(intel_node))
                     .flatten(),
             });
         }
@@ -278,6 +273,15 @@ fn render_nodes() -> Vec<PathBuf> {
         .collect();
     nodes.sort();
     nodes
+}
+
+/// The first render node of Intel's.
+fn intel_node() -> Option<PathBuf> {
+    render_nodes().into_iter().find(|node| {
+        let name = node.file_name().unwrap_or_default();
+        let vendor = Path::new("/sys/class/drm").join(name).join("device/vendor");
+        std::fs::read_to_string(vendor).is_ok_and(|vendor| vendor.trim() == "0x8086")
+    })
 }
 
 fn render_nodes_text() -> String {

@@ -425,3 +425,42 @@ fn caps_that_say_too_little_are_refused_in_a_sentence() {
         assert!(error.message().contains("carry no codec_data"), "{error}");
     });
 }
+
+#[test]
+fn a_live_stream_has_the_least_delay() {
+    in_child("a_live_stream_has_the_least_delay", || {
+        let mut player = Player::new(
+            "videotestsrc is-live=true num-buffers=20 ! video/x-raw,format=I420,width=64,height=48,framerate=100/1 \
+             ! x264enc tune=zerolatency ! h264parse ! vplretrydec name=dec implementation=software",
+        );
+        // Each picture comes out in the call that its access unit goes in with.
+        let fed = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        let most = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        let order = std::sync::atomic::Ordering::SeqCst;
+        let decoder = player.decoder();
+        let counter = std::sync::Arc::clone(&fed);
+        let sink = decoder.static_pad("sink").expect("a sink pad");
+        sink.add_probe(gst::PadProbeType::BUFFER, move |_, _| {
+            counter.fetch_add(1, order);
+            gst::PadProbeReturn::Ok
+        });
+        let (counter, furthest) = (fed, std::sync::Arc::clone(&most));
+        let out = std::sync::atomic::AtomicUsize::new(0);
+        let src = decoder.static_pad("src").expect("a source pad");
+        src.add_probe(gst::PadProbeType::BUFFER, move |_, _| {
+            let out = out.fetch_add(1, order) + 1;
+            furthest.fetch_max(counter.load(order) - out, order);
+            gst::PadProbeReturn::Ok
+        });
+        player.play();
+        player.pull(usize::MAX);
+        player.stop();
+        assert!(
+            player.played.errors.is_empty(),
+            "{:?}",
+            player.played.errors
+        );
+        assert_eq!(player.played.frames.len(), 20);
+        assert_eq!(most.load(order), 0);
+    });
+}

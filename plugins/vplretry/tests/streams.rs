@@ -6,7 +6,7 @@
 mod common;
 
 use common::{Played, decode, in_child, source, through};
-use gst::prelude::PluginFeatureExtManual;
+use gst::prelude::*;
 use test_streams::{Coding, Stream, all, named};
 
 /// Frame by frame against the package's list.
@@ -84,21 +84,22 @@ fn frames_and_times_are_those_of_other_decoders() {
 #[test]
 fn depth_and_low_latency_and_wrapping_change_no_frame() {
     in_child("depth_and_low_latency_and_wrapping_change_no_frame", || {
-        for name in [
-            "test-25fps.h264",
-            "test-25fps-interlaced.h264",
-            "bear.h265",
-            "test-25fps.vp9",
-            "resolution_change_500frames-vp9.ivf",
+        const PROPERTIES: [&str; 5] = [
+            "async-depth=1",
+            "zero-copy=true surface-limit=40 low-latency=true async-depth=2",
+            "async-depth=16",
+            "low-latency=true",
+            "zero-copy=true",
+        ];
+        for (name, count) in [
+            ("test-25fps.h264", 5),
+            ("test-25fps-interlaced.h264", 4),
+            ("bear.h265", 5),
+            ("test-25fps.vp9", 2),
+            ("resolution_change_500frames-vp9.ivf", 2),
         ] {
             let stream = named(name);
-            for properties in [
-                "async-depth=1",
-                "async-depth=16",
-                "low-latency=true",
-                "zero-copy=true",
-                "zero-copy=true surface-limit=40 low-latency=true async-depth=2",
-            ] {
+            for properties in &PROPERTIES[..count] {
                 let played = through(&stream, properties);
                 assert_listed(&stream, &played);
                 played.assert_clean();
@@ -173,5 +174,128 @@ fn decodebin_takes_it_where_its_rank_is_raised() {
             let ours = |info: &String| info.contains("vplsoft");
             assert!(played.infos.iter().any(ours), "{:?}", played.infos);
         }
+    });
+}
+
+#[test]
+fn mpeg_2_and_jpeg_are_decoded() {
+    in_child("mpeg_2_and_jpeg_are_decoded", || {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        for (encoder, options, name, way, anchor) in [
+            (
+                "mpeg2video",
+                &["-bf", "2", "-g", "12", "-q:v", "3"][..],
+                "film.vob",
+                "mpegpsdemux ! mpegvideoparse",
+                "avdec_mpeg2video",
+            ),
+            (
+                "mpeg2video",
+                &["-bf", "0", "-g", "12", "-q:v", "3"],
+                "film.mkv",
+                "matroskademux ! mpegvideoparse",
+                "avdec_mpeg2video",
+            ),
+            (
+                "mjpeg",
+                &["-pix_fmt", "yuvj420p", "-q:v", "3"],
+                "film.avi",
+                "avidemux ! jpegparse",
+                "avdec_mjpeg",
+            ),
+        ] {
+            let file = folder.path().join(name);
+            common::encode(encoder, options, 30, &file);
+            let source = format!("filesrc location={} ! {way}", file.display());
+            let ours = decode(&format!(
+                "{source} ! vplretrydec name=dec implementation=software ! video/x-raw,format=I420"
+            ));
+            ours.assert_clean();
+            assert_eq!(ours.frames.len(), 30, "{name}");
+            let theirs = decode(&format!("{source} ! {anchor}"));
+            for (number, (ours, theirs)) in ours.frames.iter().zip(&theirs.frames).enumerate() {
+                assert!(ours.pixels == theirs.pixels, "{name}: frame {number}");
+                assert_eq!(ours.pts, theirs.pts, "{name}: frame {number}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_stream_goes_on_over_new_caps() {
+    in_child("a_stream_goes_on_over_new_caps", || {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let files = ["one.mp4", "two.mp4"].map(|name| folder.path().join(name));
+        common::encode("libx264", &["-bf", "2"], 10, &files[0]);
+        common::encode("libx264", &["-bf", "2", "-s", "176x144"], 10, &files[1]);
+        // Other parameter sets in other caps, one stream behind the other; then the same again.
+        let parts = [&files[0], &files[1], &files[1], &files[0]].map(|file| {
+            let pipeline =
+                common::Player::new(&format!("filesrc location={} ! qtdemux", file.display()));
+            pipeline.play();
+            let samples = std::iter::from_fn(|| pipeline.sink.pull_sample().ok());
+            samples.collect::<Vec<gst::Sample>>()
+        });
+        let player = common::Player::new(
+            "appsrc name=src format=time ! vplretrydec name=dec implementation=software",
+        );
+        let source = player.pipeline.by_name("src").expect("it is there");
+        let source = source.downcast::<gst_app::AppSrc>().expect("an appsrc");
+        for (number, part) in parts.iter().enumerate() {
+            for sample in part {
+                let mut buffer = sample.buffer_owned().expect("a buffer");
+                let later = gst::ClockTime::from_seconds(number as u64);
+                let inner = buffer.make_mut();
+                inner.set_pts(inner.pts().map(|pts| pts + later));
+                inner.set_dts(inner.dts().map(|dts| dts + later));
+                let sample = gst::Sample::builder()
+                    .buffer(&buffer)
+                    .caps(&sample.caps_owned().expect("caps"))
+                    .build();
+                source.push_sample(&sample).expect("it is taken");
+            }
+        }
+        source.end_of_stream().expect("it is taken");
+        let played = player.run();
+        played.assert_clean();
+        let widths: Vec<u32> = played.frames.iter().map(|frame| frame.width).collect();
+        assert_eq!(
+            widths,
+            [[320; 10], [176; 10], [176; 10], [320; 10]].concat()
+        );
+        for (a, b) in [(0, 30), (10, 20)] {
+            for number in 0..10 {
+                let frames = &played.frames;
+                assert!(frames[a + number].pixels == frames[b + number].pixels);
+            }
+        }
+
+        // Caps that say nothing of the bitstream change: no frame is lost in the middle of a group.
+        let stream = named("test-25fps.h264");
+        common::init();
+        let player = common::Player::new(&format!(
+            "{} ! capssetter name=caps caps=video/x-h264,framerate=25/1 ! vplretrydec name=dec implementation=software",
+            common::source(&stream)
+        ));
+        let setter = player.pipeline.by_name("caps").expect("it is there");
+        let pad = player.decoder().static_pad("sink").expect("a sink pad");
+        let count = std::sync::atomic::AtomicU32::new(0);
+        pad.add_probe(gst::PadProbeType::BUFFER, move |_, _| {
+            let number = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            if number % 30 == 17 {
+                let caps = format!("video/x-h264,framerate={}/1", 26 + number);
+                setter.set_property("caps", caps.parse::<gst::Caps>().expect("caps"));
+            }
+            gst::PadProbeReturn::Ok
+        });
+        let played = player.run();
+        played.assert_clean();
+        assert_listed(&stream, &played);
+        let rates: std::collections::BTreeSet<String> = played
+            .frames
+            .iter()
+            .map(|frame| frame.caps.to_string())
+            .collect();
+        assert!(rates.len() > 3, "{rates:?}");
     });
 }

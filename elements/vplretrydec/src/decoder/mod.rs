@@ -3,9 +3,12 @@
 //! The GObject side of the element.
 
 mod counters;
+mod frames;
 mod imp;
 mod messages;
+mod orders;
 mod output;
+mod replies;
 mod settings;
 
 use gst::glib;

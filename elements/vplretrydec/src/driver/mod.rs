@@ -2,12 +2,13 @@
 
 //! The driver of the decode loop: sessions of a runtime, access units from the element, frames to the element.
 
+mod feed;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use onevpl_sys as mfx;
 use onevpl_sys::{PictureInfo, Surface, SyncPoint};
 use vplretry_core::{
     Corruption, Damage, Decoded, Event, Input, Reason, Reset, Stats, Status, VplDecodeDriver, Wake,
@@ -17,8 +18,9 @@ use crate::bitstream::{Bitstream, Taken};
 use crate::codec;
 use crate::failure::Failure;
 use crate::ledger::{Fate, Ledger};
-use crate::link::{CallKind, Link, Output, Reply};
+use crate::link::{CallKind, Link};
 use crate::picture::Picture;
+use crate::reply::{Output, Reply};
 use crate::runtime::{Runtime, milliseconds, nothing};
 use crate::session::Setup;
 use crate::unit::{Token, Unit};
@@ -119,81 +121,6 @@ impl Driver {
     /// The runtime has forgotten everything.
     fn restarted(&mut self) {
         self.bitstream.restart();
-    }
-
-    /// A call with the unit at the front of the bitstream.
-    fn show<T>(&mut self, call: impl FnOnce(&mut Runtime, &mut mfx::Input<'_>) -> T) -> (T, Taken) {
-        let whole = self.low_latency && (!self.byte_stream || self.runtime.is_progressive());
-        let flags = if whole {
-            mfx::MFX_BITSTREAM_COMPLETE_FRAME as u16
-        } else {
-            0
-        };
-        if let Some(unit) = self.bitstream.front() {
-            self.at_hand = Some(Arc::clone(unit));
-        }
-        let runtime = &mut self.runtime;
-        let (result, taken) = self.bitstream.show(flags, |input| call(runtime, input));
-        if let (Taken::Whole, Some(unit)) = (taken, &self.at_hand) {
-            self.ledger.taken(unit.token);
-        }
-        (result, taken)
-    }
-
-    /// Feeds unit after unit until one gives more than the wish for the next.
-    fn feed(&mut self) -> Decoded<Surface, SyncPoint> {
-        loop {
-            let (mut decoded, mut taken) = (nothing(Status::NONE), Taken::Nothing);
-            if !self.runtime.is_initialised() {
-                (decoded.status, taken) = self.show(Runtime::init);
-                if decoded.status == Status::MORE_DATA && taken != Taken::Whole {
-                    self.skip_without_header();
-                    taken = Taken::Whole;
-                }
-            }
-            if !decoded.status.is_error() {
-                (decoded, taken) = self.show(|runtime, input| runtime.decode(Some(input)));
-            }
-            if decoded.surface.is_some() || !decoded.status.is_error() {
-                return decoded;
-            }
-            if decoded.status != Status::MORE_DATA {
-                if taken == Taken::Whole {
-                    self.note_eaten();
-                }
-                return decoded;
-            }
-            if taken != Taken::Whole && !self.go_on_behind_a_tail() {
-                return decoded;
-            }
-            if self.bitstream.is_empty() {
-                return decoded;
-            }
-        }
-    }
-
-    /// The runtime has left the end of a unit and asks for more: whether there is more.
-    fn go_on_behind_a_tail(&mut self) -> bool {
-        if !self.byte_stream || !self.bitstream.begun() {
-            return false;
-        }
-        if let Some(unit) = self.bitstream.front() {
-            self.ledger.taken(unit.token);
-        }
-        self.bitstream.join()
-    }
-
-    /// A whole access unit without a header, before the first: nothing can be made of it.
-    fn skip_without_header(&mut self) {
-        if let Some(unit) = self.bitstream.skip() {
-            let reason = "it comes before the first sequence header";
-            self.ledger
-                .account(unit.token, Fate::Dropped(reason.to_owned()));
-        }
-    }
-
-    fn note_eaten(&mut self) {
-        self.eaten = self.at_hand.as_ref().map(|unit| unit.token);
     }
 }
 
