@@ -23,7 +23,13 @@ END
 }
 
 read_arguments 0 32 "$@"
-for file in "${arguments[@]}"; do check_file "$file"; done
+names=
+for file in "${arguments[@]}"; do
+    check_file "$file"
+    # Score files are called after the videos.
+    [[ $names != */"${file##*/}"/* ]] || bad_usage "two videos are called ${file##*/}: rename one"
+    names+=/${file##*/}/
+done
 prepare run
 ((${#arguments[@]} > 0)) || arguments=("$(example_video)")
 

@@ -171,6 +171,12 @@ fn wrong_values_and_files_are_told_apart() {
         ("transcode.sh", &[""], 1, ": no such file"),
         ("report.sh", &["."], 1, ".: is a folder"),
         (
+            "report.sh",
+            &["/etc/hosts", "//etc/hosts"],
+            2,
+            "two videos are called hosts",
+        ),
+        (
             "compare-decoders.sh",
             &["missing.mp4"],
             1,
