@@ -11,16 +11,19 @@
 
 # A search path for cd would answer for folders that are meant as they stand.
 unset CDPATH
-vmafx_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
+vmafx_root=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 
 # Debian's packages by what they are for.
 declare -rA packages=(
     [build]='gcc libc6-dev pkg-config libgstreamer1.0-dev libgstreamer-plugins-base1.0-dev'
     [run]='gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good
         gstreamer1.0-plugins-bad gstreamer1.0-libav'
-    # x264enc; the Python reader; NVIDIA's headers; a client of the CUDA stand-in; a render node for qsv.
+    # x264enc.
+    [encode]='gstreamer1.0-plugins-ugly'
+    # The Python readers; NVIDIA's headers; a client of the CUDA stand-in; a render node for qsv; a browser for
+    # the page of scores.
     [test]='gstreamer1.0-plugins-ugly python3-gst-1.0 gir1.2-gst-plugins-base-1.0 libffmpeg-nvenc-dev
-        libvpl-dev libvpl2 onevpl-tools ffmpeg valgrind umockdev'
+        libvpl-dev libvpl2 onevpl-tools ffmpeg valgrind umockdev chromium'
     # The software runtimes: libavcodec and libdav1d, and what makes bindings of the former.
     [runtimes]='libavcodec-dev libavutil-dev libdav1d-dev libclang-dev'
 )

@@ -2,13 +2,23 @@
 
 //! A stream of unknown length cut into a few equal parts, in one pass and bounded memory.
 
+use vmaf_motion::pool::Feature;
+
 use crate::records::Frame;
 
 /// Cells kept at most. When they are full, neighbours are joined and cells become twice as long,
 /// so that a row's border is off by at most 1/640 of the stream.
 const MAX_CELLS: usize = 1280;
 
-/// `motion2` over a run of consecutive frame lines.
+/// One feature over a run of frames.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Spread {
+    min: f64,
+    max: f64,
+    sum: f64,
+}
+
+/// The scores of a run of consecutive frame lines.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bucket {
     /// First frame.
@@ -17,39 +27,52 @@ pub struct Bucket {
     pub last: u64,
     /// Timestamp of the first frame, ns.
     pub start: Option<u64>,
-    /// Smallest score.
-    pub min: f64,
-    /// Largest score.
-    pub max: f64,
-    sum: f64,
+    spreads: [Spread; 3],
     count: u64,
 }
 
 impl Bucket {
     fn of(frame: &Frame) -> Self {
+        let spread = |score| Spread {
+            min: score,
+            max: score,
+            sum: score,
+        };
         Self {
             first: frame.frame,
             last: frame.frame,
             start: frame.timestamp,
-            min: frame.motion2,
-            max: frame.motion2,
-            sum: frame.motion2,
+            spreads: [frame.motion, frame.motion2, frame.motion3].map(spread),
             count: 1,
         }
     }
 
     fn join(&mut self, next: &Self) {
         self.last = next.last;
-        self.min = self.min.min(next.min);
-        self.max = self.max.max(next.max);
-        self.sum += next.sum;
+        for (spread, next) in self.spreads.iter_mut().zip(&next.spreads) {
+            spread.min = spread.min.min(next.min);
+            spread.max = spread.max.max(next.max);
+            spread.sum += next.sum;
+        }
         self.count += next.count;
+    }
+
+    /// Smallest score.
+    #[must_use]
+    pub fn min(&self, feature: Feature) -> f64 {
+        self.spreads[feature as usize].min
+    }
+
+    /// Largest score.
+    #[must_use]
+    pub fn max(&self, feature: Feature) -> f64 {
+        self.spreads[feature as usize].max
     }
 
     /// Mean score.
     #[must_use]
-    pub fn mean(&self) -> f64 {
-        self.sum / self.count as f64
+    pub fn mean(&self, feature: Feature) -> f64 {
+        self.spreads[feature as usize].sum / self.count as f64
     }
 }
 
@@ -83,6 +106,12 @@ impl Buckets {
                 self.cells.push(bucket);
             }
         }
+    }
+
+    /// The stream as finely as it is kept.
+    #[must_use]
+    pub fn cells(&self) -> &[Bucket] {
+        &self.cells
     }
 
     /// The stream in at most `rows` parts of as good as equal length.
@@ -139,7 +168,7 @@ mod tests {
                 assert!(off <= 1.0 + count as f64 / 640.0, "{count} frames: {row:?}");
             }
             assert_eq!(next, count);
-            let sum: f64 = rows.iter().map(|row| row.sum).sum();
+            let sum: f64 = rows.iter().map(|row| row.spreads[1].sum).sum();
             assert_eq!(sum, (0..count).map(|i| (i % 7) as f64).sum::<f64>());
         }
     }
@@ -150,7 +179,10 @@ mod tests {
         (0..40).for_each(|i| buckets.push(&frame(i)));
         let rows = buckets.rows(20);
         assert_eq!((rows[3].first, rows[3].last), (6, 7));
-        assert_eq!((rows[3].min, rows[3].max), (0.0, 6.0));
-        assert_eq!(rows[3].mean(), 3.0);
+        let row = &rows[3];
+        let motion2 = Feature::Motion2;
+        assert_eq!((row.min(motion2), row.max(motion2)), (0.0, 6.0));
+        assert_eq!(row.mean(motion2), 3.0);
+        assert_eq!(row.max(Feature::Motion), 0.0);
     }
 }

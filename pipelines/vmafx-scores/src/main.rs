@@ -2,23 +2,22 @@
 
 //! `vmafx-scores`: shows what is in a score file.
 
+mod commands;
+mod failure;
 mod input;
+mod output;
 
-use std::fs::Permissions;
-use std::io::{self, BufWriter, IsTerminal, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
-use indicatif::ProgressBar;
-use vmafx_scores::merge::{MergeError, merge};
-use vmafx_scores::session::Sessions;
-use vmafx_scores::table::Table;
+use clap::{Args, Parser, Subcommand};
+use vmaf_motion::pool::Feature;
+use vmafx_scores::csv::Lines;
+use vmafx_scores::plot::Format;
 
 /// Shows what is in a score file of the vmafxmotion element.
 ///
-/// Exit status: 0 done, 1 a file that cannot be read, 2 wrong usage.
+/// Exit status: 0 done, 1 a file that cannot be read or written, 2 wrong usage.
 #[derive(Debug, Parser)]
 #[command(version, max_term_width = 100)]
 struct Cli {
@@ -33,6 +32,21 @@ enum Command {
         /// Score file (NDJSON) written by `vmafxmotion scores-path=FILE`; `-` reads standard input
         file: PathBuf,
     },
+    /// Write one web page with every frame: charts to zoom, exact values, windows, scene cuts
+    Report(Report),
+    /// Draw scores over time as a PNG or SVG
+    Plot(Plot),
+    /// Print frames or windows as comma-separated values
+    Csv {
+        /// Score file; `-` reads standard input
+        file: PathBuf,
+        /// A row a window instead of a row a frame
+        #[arg(long)]
+        windows: bool,
+        /// Where the table goes; standard output if left out
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
     /// Join the score files of a film's chunks, which were scored with first-frame, preroll-frames
     /// and postroll-frames; windows and summary are computed anew and equal the whole film's
     Merge {
@@ -45,117 +59,85 @@ enum Command {
     },
 }
 
-/// Why a command ends early.
-#[derive(Debug, thiserror::Error)]
-enum Failure {
-    #[error("{}: {reason}", .file.display())]
-    Input { file: PathBuf, reason: String },
-    #[error("cannot write: {0}")]
-    Output(#[from] io::Error),
-    #[error("{}: {source}", .file.display())]
-    OutputFile { file: PathBuf, source: io::Error },
-    #[error(transparent)]
-    Merge(#[from] MergeError),
+#[derive(Debug, Args)]
+struct Report {
+    /// Score files; several are compared in one page
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// The page; it needs no network and no other file
+    #[arg(short, long, value_name = "FILE.html")]
+    output: PathBuf,
+    /// Title of the page; the files' names if left out
+    #[arg(long)]
+    title: Option<String>,
+}
+
+#[derive(Debug, Args)]
+struct Plot {
+    /// Score files; several are drawn into the same panels
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// The picture: PNG or SVG by the end of its name
+    #[arg(short, long, value_name = "FILE.png|FILE.svg", value_parser = picture)]
+    output: (PathBuf, Format),
+    /// Draw only this feature; may be given again
+    #[arg(long, value_name = "motion|motion2|motion3", value_parser = feature)]
+    feature: Vec<Feature>,
+    /// Width in pixels
+    #[arg(long, default_value_t = 1280, value_parser = clap::value_parser!(u32).range(320..=8192))]
+    width: u32,
+    /// Height in pixels
+    #[arg(long, default_value_t = 720, value_parser = clap::value_parser!(u32).range(240..=8192))]
+    height: u32,
+}
+
+fn picture(name: &str) -> Result<(PathBuf, Format), String> {
+    let format = Format::of(Path::new(name)).ok_or("the name must end in .png or .svg")?;
+    Ok((PathBuf::from(name), format))
+}
+
+fn feature(name: &str) -> Result<Feature, String> {
+    let known = Feature::ALL.into_iter().find(|f| f.name() == name);
+    known.ok_or_else(|| "must be motion, motion2 or motion3".to_owned())
 }
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
-        Command::Table { file } => table(&file),
-        Command::Merge { parts, output } => merged(&parts, output.as_deref()),
+        Command::Table { file } => commands::table(&file),
+        Command::Report(Report {
+            files,
+            output,
+            title,
+        }) => commands::report(&files, &output, title),
+        Command::Plot(plot) => {
+            let features = match plot.feature.is_empty() {
+                true => Feature::ALL.to_vec(),
+                false => plot.feature,
+            };
+            let (output, format) = plot.output;
+            let size = (plot.width, plot.height);
+            commands::plot(&plot.files, &output, format, size, &features)
+        }
+        Command::Csv {
+            file,
+            windows,
+            output,
+        } => {
+            let lines = if windows {
+                Lines::Windows
+            } else {
+                Lines::Frames
+            };
+            commands::csv(&file, lines, output.as_deref())
+        }
+        Command::Merge { parts, output } => commands::merge(&parts, output.as_deref()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
-        // Whoever reads the output has seen enough.
-        Err(Failure::Output(error) | Failure::Merge(MergeError::Output(error)))
-            if error.kind() == io::ErrorKind::BrokenPipe =>
-        {
-            ExitCode::SUCCESS
-        }
+        Err(failure) if failure.is_closed_pipe() => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("vmafx-scores: {failure}");
             ExitCode::from(1)
         }
     }
-}
-
-fn table(file: &Path) -> Result<(), Failure> {
-    let fail = |reason: String| Failure::Input {
-        file: file.to_owned(),
-        reason,
-    };
-    let (input, progress) = input::open(file).map_err(|error| fail(error.to_string()))?;
-    let mut out = BufWriter::new(io::stdout().lock());
-    let mut sessions = Sessions::new(input);
-    let (mut count, mut frames) = (0_u64, 0_u64);
-    let outcome = loop {
-        let session = match sessions.next() {
-            Some(Ok(session)) => session,
-            Some(Err(error)) => break Err(fail(error.to_string())),
-            None => break Ok(()),
-        };
-        let gap = if count == 0 { "" } else { "\n" };
-        show(&progress, &mut out, &format!("{gap}{}", Table(&session)))?;
-        count += 1;
-        frames += session.frames;
-    };
-    progress.finish_and_clear();
-    outcome?;
-    if count > 1 {
-        writeln!(out, "\n{count} sessions, {frames} frames")?;
-    }
-    out.flush()?;
-    if let Some(bytes) = sessions.records().incomplete_bytes() {
-        eprintln!(
-            "vmafx-scores: {}: the last line ({bytes} bytes) is incomplete and was left out: \
-             the writer was interrupted, or is still writing",
-            file.display()
-        );
-    }
-    Ok(())
-}
-
-/// The film appears under its name only when it is whole.
-fn merged(parts: &[PathBuf], output: Option<&Path>) -> Result<(), Failure> {
-    let progress = input::spinner("merging");
-    let frame = || progress.inc(1);
-    let Some(output) = output else {
-        let mut out = BufWriter::new(io::stdout().lock());
-        merge(parts, &mut out, frame)?;
-        progress.finish_and_clear();
-        return Ok(out.flush()?);
-    };
-    let fail = |source: io::Error| Failure::OutputFile {
-        file: output.to_owned(),
-        source,
-    };
-    let folder = output
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    let file = tempfile::Builder::new()
-        .prefix(".vmafx-scores-")
-        .permissions(Permissions::from_mode(0o644))
-        .tempfile_in(folder.unwrap_or(Path::new(".")))
-        .map_err(fail)?;
-    let mut out = BufWriter::new(file);
-    let frames = merge(parts, &mut out, frame)?;
-    let file = out.into_inner().map_err(|error| fail(error.into_error()))?;
-    file.persist(output).map_err(|error| fail(error.error))?;
-    progress.finish_and_clear();
-    eprintln!(
-        "vmafx-scores: {frames} frames of {} parts in {}",
-        parts.len(),
-        output.display()
-    );
-    Ok(())
-}
-
-/// Writes a part of the output; a terminal gets it at once, out of the progress bar's way.
-fn show(progress: &ProgressBar, out: &mut impl Write, text: &str) -> io::Result<()> {
-    progress.suspend(|| {
-        out.write_all(text.as_bytes())?;
-        if io::stdout().is_terminal() {
-            out.flush()?;
-        }
-        Ok(())
-    })
 }

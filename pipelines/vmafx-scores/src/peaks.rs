@@ -43,6 +43,8 @@ impl Peak {
 pub struct Peaks {
     distance: usize,
     keep: usize,
+    cuts_only: bool,
+    found: u64,
     recent: VecDeque<Frame>,
     best: Vec<Peak>,
 }
@@ -54,8 +56,19 @@ impl Peaks {
         Self {
             distance,
             keep,
+            cuts_only: false,
+            found: 0,
             recent: VecDeque::with_capacity(2 * distance + 2),
-            best: Vec::with_capacity(keep + 1),
+            best: Vec::new(),
+        }
+    }
+
+    /// Keeps the `keep` largest of those that are likely scene cuts.
+    #[must_use]
+    pub fn cuts(distance: usize, keep: usize) -> Self {
+        Self {
+            cuts_only: true,
+            ..Self::new(distance, keep)
         }
     }
 
@@ -77,9 +90,20 @@ impl Peaks {
     /// The largest peaks, largest first. The stream's last frames are judged by what precedes them.
     #[must_use]
     pub fn finish(mut self) -> Vec<Peak> {
+        self.close();
+        self.best
+    }
+
+    /// The same with the number of all that were found.
+    #[must_use]
+    pub fn finish_counted(mut self) -> (Vec<Peak>, u64) {
+        self.close();
+        (self.best, self.found)
+    }
+
+    fn close(&mut self) {
         let judged = self.recent.len().saturating_sub(self.distance);
         (judged..self.recent.len()).for_each(|at| self.judge(at));
-        self.best
     }
 
     fn judge(&mut self, at: usize) {
@@ -107,6 +131,10 @@ impl Peaks {
             motion: centre.motion,
             around,
         };
+        if self.cuts_only && !peak.likely_cut() {
+            return;
+        }
+        self.found += 1;
         let place = self.best.partition_point(|p| p.motion >= peak.motion);
         self.best.insert(place, peak);
         self.best.truncate(self.keep);
@@ -142,6 +170,27 @@ mod tests {
         assert_eq!(found[0].around, Some(1.0));
         let cuts: Vec<bool> = found.iter().map(Peak::likely_cut).collect();
         assert_eq!(cuts, [true, true, false, false]);
+    }
+
+    #[test]
+    fn cuts_alone_are_kept_and_all_of_them_counted() {
+        let mut cuts = Peaks::cuts(1, 2);
+        for i in 0..100_u64 {
+            let motion = match i % 20 {
+                10 => 20.0 + i as f64,
+                15 => 2.0,
+                _ => 1.0,
+            };
+            cuts.push(&Frame {
+                frame: i,
+                timestamp: None,
+                motion,
+                motion2: 0.0,
+                motion3: 0.0,
+            });
+        }
+        let (kept, found) = cuts.finish_counted();
+        assert_eq!((frames(&kept), found), (vec![90, 70], 5));
     }
 
     #[test]

@@ -13,8 +13,10 @@ use crate::records::{Frame, Header, Record, Summary};
 
 /// Peaks kept a session.
 const PEAKS: usize = 5;
+/// Likely scene cuts kept a session, the highest of them.
+pub const MAX_CUTS: usize = 2000;
 
-/// Everything [`crate::table`] shows of a session.
+/// What a session's lines add up to.
 #[derive(Debug, Clone)]
 pub struct Session {
     /// Its header line.
@@ -35,11 +37,18 @@ pub struct Session {
     pub buckets: Buckets,
     /// The largest peaks of `motion`.
     pub peaks: Peaks,
+    /// The likely scene cuts.
+    pub cuts: Peaks,
+    /// Window lines.
+    pub windows: u64,
+    went_back: bool,
     next: u64,
 }
 
 impl Session {
-    fn new(header: Header) -> Self {
+    /// A session of which only the header is known.
+    #[must_use]
+    pub fn new(header: Header) -> Self {
         let distance = if header.five_frame_window() { 2 } else { 1 };
         let next = header.cutting.first_frame;
         Self {
@@ -52,6 +61,9 @@ impl Session {
             pools: Accumulator::default(),
             buckets: Buckets::default(),
             peaks: Peaks::new(distance, PEAKS),
+            cuts: Peaks::cuts(distance, MAX_CUTS),
+            windows: 0,
+            went_back: false,
             next,
         }
     }
@@ -62,13 +74,40 @@ impl Session {
         self.next = frame.frame.saturating_add(1);
         if let Some(time) = frame.timestamp {
             self.timed += 1;
-            let (first, _) = self.span.unwrap_or((time, time));
+            let (first, last) = self.span.unwrap_or((time, time));
+            self.went_back |= time < last;
             self.span = Some((first, time));
         }
         self.pools
             .push(&[frame.motion, frame.motion2, frame.motion3]);
         self.buckets.push(frame);
         self.peaks.push(frame);
+        self.cuts.push(frame);
+    }
+
+    /// Takes in the next line of the session; a header is none.
+    pub fn add(&mut self, record: &Record) {
+        match record {
+            Record::Frame(frame) => self.push(frame),
+            Record::Window(_) => self.windows += 1,
+            Record::Summary(summary) => self.summary = Some(summary.clone()),
+            Record::Header(_) | Record::Unknown => {}
+        }
+    }
+
+    /// Whether every frame has a timestamp, and no frame an earlier one than the frame before.
+    #[must_use]
+    pub fn in_time(&self) -> bool {
+        self.timed == self.frames && !self.went_back
+    }
+
+    /// Interruptions that the scores went on over, without the missing timestamps that the element
+    /// counts among them; `None` without a summary line.
+    #[must_use]
+    pub fn jumps(&self) -> Option<u64> {
+        let summary = self.summary.as_ref()?;
+        let count = |name| summary.count(name).unwrap_or(0);
+        Some(count("discontinuities").saturating_sub(count("frames-without-timestamp")))
     }
 }
 
@@ -104,13 +143,9 @@ impl<R: BufRead> Sessions<R> {
                     self.pending = Some(header);
                     break;
                 }
-                (Record::Frame(frame), Some(session)) => session.push(&frame),
-                (Record::Summary(summary), Some(session)) => session.summary = Some(summary),
-                // Windows are not part of the table; the reader lets nothing before a header.
-                (
-                    Record::Frame(_) | Record::Summary(_) | Record::Window(_) | Record::Unknown,
-                    _,
-                ) => {}
+                (record, Some(session)) => session.add(&record),
+                // The reader lets nothing before a header.
+                (_, None) => {}
             }
         }
         Ok(session)

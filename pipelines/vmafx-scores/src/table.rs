@@ -70,12 +70,9 @@ fn head(f: &mut fmt::Formatter<'_>, session: &Session) -> fmt::Result {
     if session.timed > 1 && untimed > 0 {
         writeln!(f, "  {} without timestamp", counted(untimed, "frame"))?;
     }
-    let Some(summary) = &session.summary else {
+    let Some(jumps) = session.jumps() else {
         return writeln!(f, "  no summary line: the session did not end properly");
     };
-    // The element counts a missing timestamp as a discontinuity, too.
-    let count = |name| summary.count(name).unwrap_or(0);
-    let jumps = count("discontinuities").saturating_sub(count("frames-without-timestamp"));
     if jumps > 0 {
         writeln!(
             f,
@@ -87,7 +84,7 @@ fn head(f: &mut fmt::Formatter<'_>, session: &Session) -> fmt::Result {
 }
 
 /// The options that are not as they are by default.
-fn changed_options(header: &Header) -> Vec<String> {
+pub(crate) fn changed_options(header: &Header) -> Vec<String> {
     let extractor = match header.extractor.as_str() {
         "float" => Extractor::Float,
         _ => Extractor::Integer,
@@ -116,7 +113,8 @@ fn changed_options(header: &Header) -> Vec<String> {
 }
 
 fn rows(f: &mut fmt::Formatter<'_>, rows: &[Bucket]) -> fmt::Result {
-    let highest = rows.iter().map(Bucket::mean).fold(0.0, f64::max);
+    let mean = |row: &Bucket| row.mean(Feature::Motion2);
+    let highest = rows.iter().map(mean).fold(0.0, f64::max);
     writeln!(
         f,
         "\n  {:>17}  {:>14}  {:>9} {:>9} {:>9}  motion2, mean",
@@ -132,10 +130,10 @@ fn rows(f: &mut fmt::Formatter<'_>, rows: &[Bucket]) -> fmt::Result {
             f,
             "  {frames:>17}  {:>14}  {:>9.4} {:>9.4} {:>9.4}  {}",
             Time(row.start).to_string(),
-            row.min,
-            row.mean(),
-            row.max,
-            bar(row.mean(), highest),
+            row.min(Feature::Motion2),
+            mean(row),
+            row.max(Feature::Motion2),
+            bar(mean(row), highest),
         )?;
     }
     Ok(())
@@ -202,7 +200,7 @@ fn counted(count: u64, noun: &str) -> String {
 }
 
 /// A time in ns as `h:mm:ss.mmm`, or a dash.
-struct Time(Option<u64>);
+pub(crate) struct Time(pub(crate) Option<u64>);
 
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
 
-//! The scores as programs in C and Python read them, from buffers and from the bus, next to the score
+//! The scores as programs in C, Python and Rust read them, from buffers and from the bus, next to the score
 //! file of the same run; and what becomes of the meta on the way through converters and codecs.
 
 mod common;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use common::{Scores, scores};
-use e2e::{Stage, command, run, workspace_root};
+use e2e::{Stage, command, profile_dir, run, workspace_root};
 use tempfile::TempDir;
 
 /// A line of a reader's output: what it speaks of, and its fields.
@@ -50,8 +50,8 @@ struct Reader {
     arguments: Vec<PathBuf>,
 }
 
-/// The readers; the C one is compiled into `dir`.
-fn readers(dir: &Path) -> [Reader; 2] {
+/// The readers; the C one is compiled into `dir`, the Rust one with the workspace.
+fn readers(dir: &Path) -> [Reader; 3] {
     let examples = workspace_root().join("pipelines/examples");
     let flags = run(Command::new("pkg-config").args(["--cflags", "--libs", "gstreamer-1.0"]));
     let flags = flags.success().stdout;
@@ -70,6 +70,10 @@ fn readers(dir: &Path) -> [Reader; 2] {
         Reader {
             name: "Python",
             arguments: vec!["/usr/bin/python3".into(), examples.join("read-scores.py")],
+        },
+        Reader {
+            name: "Rust",
+            arguments: vec![profile_dir().join("read-scores")],
         },
     ]
 }
@@ -117,7 +121,7 @@ const SOURCE: &str = "videotestsrc num-buffers=24 pattern=ball ! \
     video/x-raw,format=I420,width=320,height=240,framerate=25/1";
 
 #[test]
-fn c_and_python_read_what_the_file_says() {
+fn c_python_and_rust_read_what_the_file_says() {
     let stage = Stage::fresh(&["vmafxmotion"]);
     let dir = TempDir::new().expect("a temporary folder");
     for reader in readers(dir.path()) {
@@ -156,6 +160,28 @@ fn c_and_python_read_what_the_file_says() {
             );
         }
     }
+}
+
+#[test]
+fn each_is_an_example_that_can_be_read_at_a_glance() {
+    let examples = workspace_root().join("pipelines/examples");
+    for file in ["read-scores.c", "read-scores.py", "read-scores/src/main.rs"] {
+        let text = std::fs::read_to_string(examples.join(file)).expect("the example");
+        assert!(text.lines().count() < 100, "{file} has grown");
+    }
+}
+
+#[test]
+fn the_rust_reader_needs_no_plugin_path() {
+    let nothing = TempDir::new().expect("a temporary folder");
+    let stage = Stage::fresh(&["vmafxmotion"]);
+    let mut command = command(&stage, profile_dir().join("read-scores"));
+    let done = run(command
+        .env("GST_PLUGIN_PATH", nothing.path())
+        .env("GST_REGISTRY", nothing.path().join("registry.bin"))
+        .arg(format!("{SOURCE} ! vmafxmotion ! fakesink name=reader")))
+    .success();
+    assert_eq!(done.stdout.matches("message ").count(), 24, "{done}");
 }
 
 #[test]
