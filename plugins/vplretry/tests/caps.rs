@@ -507,3 +507,30 @@ fn a_machine_without_the_dispatcher_decodes_all_the_same() {
         );
     });
 }
+
+#[test]
+fn hardware_comes_first_and_is_said() {
+    let setup = Child {
+        pose: true,
+        ..Child::default()
+    };
+    in_child_with("hardware_comes_first_and_is_said", &setup, || {
+        let stream = named("test-25fps.h264");
+        for implementation in ["auto", "hardware"] {
+            let played = decode(&format!(
+                "{} ! vplretrydec name=dec implementation={implementation}",
+                source(&stream)
+            ));
+            assert_eq!(played.md5s(), stream.expected().list());
+            played.assert_clean();
+            let said = |text: &String| text.contains(", hardware, ");
+            assert!(played.infos.iter().any(said), "{:?}", played.infos);
+            assert!(played.warnings.is_empty(), "{:?}", played.warnings);
+        }
+        // It is the only one, and no software.
+        let element = element();
+        element.set_property_from_str("implementation", "software");
+        assert!(element.set_state(gst::State::Ready).is_err());
+        element.set_state(gst::State::Null).expect("NULL");
+    });
+}

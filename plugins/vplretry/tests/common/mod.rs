@@ -75,6 +75,8 @@ pub struct Child<'a> {
     pub folder: Option<&'a Path>,
     /// LD_LIBRARY_PATH.
     pub libraries: Option<&'a Path>,
+    /// The runtime says that it is hardware.
+    pub pose: bool,
 }
 
 /// Runs `body` in a process of its own that is this test again, with the runtime in the dispatcher's path.
@@ -111,6 +113,9 @@ pub fn in_child_with(test: &str, setup: &Child<'_>, body: impl FnOnce()) {
     }
     if let Some(libraries) = setup.libraries {
         command.env("LD_LIBRARY_PATH", libraries);
+    }
+    if setup.pose {
+        command.env("VPLSOFT_POSE", "hardware");
     }
     if setup.no_search {
         command.env_remove("ONEVPL_SEARCH_PATH");
