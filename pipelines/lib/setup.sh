@@ -18,9 +18,10 @@ declare -rA packages=(
     [build]='gcc libc6-dev pkg-config libgstreamer1.0-dev libgstreamer-plugins-base1.0-dev'
     [run]='gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good
         gstreamer1.0-plugins-bad gstreamer1.0-libav'
-    # x264enc; the Python reader; NVIDIA's headers; a client of the CUDA stand-in; a render node for qsv.
+    # x264enc; the Python reader; NVIDIA's headers; a client of the CUDA stand-in; a render node for qsv; a
+    # browser for the live page.
     [test]='gstreamer1.0-plugins-ugly python3-gst-1.0 gir1.2-gst-plugins-base-1.0 libffmpeg-nvenc-dev
-        libvpl-dev libvpl2 onevpl-tools ffmpeg valgrind umockdev'
+        libvpl-dev libvpl2 onevpl-tools ffmpeg valgrind umockdev chromium chromium-driver'
     # The software runtimes: libavcodec, and what makes bindings of it.
     [runtimes]='libavcodec-dev libavutil-dev libclang-dev'
 )

@@ -46,7 +46,7 @@ fn main() -> ExitCode {
         .map_err(|error| Failure::Setup(format!("no runtime for the server: {error}")))
         .and_then(|runtime| runtime.block_on(run(cli)));
     match ended {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(status) => status,
         Err(failure) => {
             eprintln!("vmafx-live: {failure}");
             ExitCode::from(1)
@@ -54,7 +54,7 @@ fn main() -> ExitCode {
     }
 }
 
-async fn run(cli: Cli) -> Result<(), Failure> {
+async fn run(cli: Cli) -> Result<ExitCode, Failure> {
     let mut signals = Signals::new()?;
     let max_clients = cli.max_clients as usize;
     let server = Server::bind(cli.listen, max_clients, cli.client_timeout)?;
@@ -81,14 +81,17 @@ async fn run(cli: Cli) -> Result<(), Failure> {
         Ok(_) if stop.is_asked() => Ok(Phase::Stopped),
         outcome => outcome,
     };
-    match &outcome {
-        Ok(phase) => hub.update(|state| state.end(*phase, None)),
-        Err(failure) => {
-            let text = failure.to_string();
-            // The page tells it, and standard error at the very end, where it is looked for.
-            hub.update(|state| state.end(Phase::Failed, Some(text)));
+    let status = match outcome {
+        Ok(phase) => {
+            hub.update(|state| state.end(phase, None));
+            ExitCode::SUCCESS
         }
-    }
+        Err(failure) => {
+            eprintln!("vmafx-live: {failure}");
+            hub.update(|state| state.end(Phase::Failed, Some(failure.to_string())));
+            ExitCode::from(1)
+        }
+    };
     if !stop.is_asked() {
         linger(cli.linger, &mut signals).await;
     }
@@ -97,7 +100,7 @@ async fn run(cli: Cli) -> Result<(), Failure> {
     // Nobody listens where the server ended already.
     let _ = close.send(true);
     let _ = serving.await;
-    outcome.map(|_| ())
+    Ok(status)
 }
 
 /// What feeds the page.

@@ -105,8 +105,6 @@ pub(crate) enum Level {
     Info,
     /// Something went wrong and the stream goes on.
     Warning,
-    /// It does not go on.
-    Error,
 }
 
 /// Something that happened, for people.

@@ -2,6 +2,7 @@
 
 //! Runs a pipeline and reads its bus, so that it never grows and never waits.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use gst::MessageView;
@@ -52,7 +53,8 @@ struct Run<'a> {
     /// Names of what GStreamer has no plugin for.
     missing: Vec<String>,
     /// Late frames by the elements that dropped them.
-    late: std::collections::BTreeMap<String, u64>,
+    late: BTreeMap<String, u64>,
+    /// The pipeline keeps the pace of a live source, as it said when it was last asked.
     live: bool,
     looked: Instant,
 }
@@ -68,7 +70,7 @@ impl<'a> Run<'a> {
             session: None,
             frames: 0,
             missing: Vec::new(),
-            late: std::collections::BTreeMap::new(),
+            late: BTreeMap::new(),
             live: false,
             looked: Instant::now(),
         }
@@ -76,14 +78,11 @@ impl<'a> Run<'a> {
 
     fn to_its_end(&mut self, stop: &Stop, stop_timeout: Duration) -> Outcome {
         let pipeline = &self.built.pipeline;
-        match pipeline.set_state(gst::State::Playing) {
-            Ok(change) => self.live = change == gst::StateChangeSuccess::NoPreroll,
+        if let Err(error) = pipeline.set_state(gst::State::Playing) {
             // Why stands on the bus.
-            Err(error) => {
-                return Err(self
-                    .drain()
-                    .unwrap_or_else(|| Failure::Pipeline(error.to_string())));
-            }
+            return Err(self
+                .drain()
+                .unwrap_or_else(|| Failure::Pipeline(error.to_string())));
         }
         let mut asked: Option<Instant> = None;
         loop {
@@ -271,6 +270,9 @@ impl<'a> Run<'a> {
             .pipeline
             .query(&mut query)
             .then(|| query.result());
+        if let Some((live, ..)) = latency {
+            self.live = live;
+        }
         self.hub.update(|state| {
             state.decoders(decoders);
             if let Some((live, least, _)) = latency {
