@@ -73,6 +73,14 @@ fn a_wrong_uri() {
 fn a_file_without_video() {
     let manifest = concat!("file://", env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
     fails(&["--uri", manifest], &["no frame was scored"]);
+    let desk = tempfile::tempdir().expect("a temporary folder");
+    let sound = desk.path().join("sound.ogg");
+    let encode = "audiotestsrc num-buffers=20 ! vorbisenc ! oggmux ! filesink";
+    let mut launch = e2e::command(&e2e::Stage::fresh(&[]), "gst-launch-1.0");
+    launch.args(encode.split(' '));
+    run(launch.arg(format!("location={}", sound.display()))).success();
+    let uri = format!("file://{}", sound.display());
+    fails(&["--uri", &uri], &["there is no video in it"]);
 }
 
 #[test]

@@ -124,9 +124,7 @@ fn from_uri(
     let motion = make("vmafxmotion")?;
     let sink = make("fakesink")?;
     decode.set_property("uri", uri);
-    // Only video is scored; the rest is not even decoded.
-    decode.set_property("caps", video_caps());
-    decode.set_property("expose-all-streams", false);
+    leave_other_streams(&decode);
     motion.set_property("n-stats", window.as_secs_f64());
     if let Some(scores) = scores {
         motion.set_property("scores-path", scores);
@@ -151,21 +149,40 @@ fn has_scheme(uri: &str) -> bool {
     })
 }
 
-/// Raw video in system memory, which can be scored.
-fn video_caps() -> gst::Caps {
-    gst::Caps::new_empty_simple("video/x-raw")
+/// Only video is scored; the rest is not even decoded.
+fn leave_other_streams(decode: &gst::Element) {
+    decode.connect("autoplug-continue", false, |values| {
+        let caps = values
+            .get(2)
+            .and_then(|value| value.get::<gst::Caps>().ok());
+        let other = caps.is_some_and(|caps| {
+            let kind = kind(&caps);
+            ["audio/", "text/", "subpicture/"]
+                .iter()
+                .any(|other| kind.starts_with(other))
+        });
+        Some((!other).to_value())
+    });
 }
 
-/// Links the first video stream that comes; further ones end in a sink of their own.
+fn kind(caps: &gst::CapsRef) -> String {
+    caps.structure(0)
+        .map_or(String::new(), |structure| structure.name().to_string())
+}
+
+/// Links the first video stream that comes; what else comes ends in a sink of its own.
 fn link_first_video(pipeline: &gst::Pipeline, decode: &gst::Element, queue: &gst::Element) {
-    let weak = pipeline.downgrade();
-    let queue = queue.downgrade();
+    let weak = (pipeline.downgrade(), queue.downgrade());
     decode.connect_pad_added(move |_, pad| {
-        let (Some(pipeline), Some(queue)) = (weak.upgrade(), queue.upgrade()) else {
+        let (Some(pipeline), Some(queue)) = (weak.0.upgrade(), weak.1.upgrade()) else {
             return;
         };
+        let caps = pad.current_caps().unwrap_or_else(|| pad.query_caps(None));
         let free = queue.static_pad("sink").filter(|sink| !sink.is_linked());
-        let target = free.or_else(|| discard(&pipeline));
+        let target = match free {
+            Some(sink) if kind(&caps).starts_with("video/") => Some(sink),
+            _ => discard(&pipeline),
+        };
         let linked = target.map(|target| pad.link(&target));
         if let Some(Err(error)) = linked {
             gst::element_error!(
@@ -175,12 +192,15 @@ fn link_first_video(pipeline: &gst::Pipeline, decode: &gst::Element, queue: &gst
             );
         }
     });
-    let weak = pipeline.downgrade();
-    decode.connect_no_more_pads(move |decode| {
-        let Some(pipeline) = weak.upgrade() else {
+    let weak = (pipeline.downgrade(), queue.downgrade());
+    decode.connect_no_more_pads(move |_| {
+        let (Some(pipeline), Some(queue)) = (weak.0.upgrade(), weak.1.upgrade()) else {
             return;
         };
-        if decode.src_pads().is_empty() {
+        let linked = queue
+            .static_pad("sink")
+            .is_some_and(|sink| sink.is_linked());
+        if !linked {
             gst::element_error!(
                 pipeline,
                 gst::StreamError::WrongType,

@@ -20,6 +20,8 @@ use crate::state::{Level, Phase, Video};
 
 /// How long the bus is waited for before a stop is looked for.
 const TICK: gst::ClockTime = gst::ClockTime::from_mseconds(20);
+/// How often sources are told to end: one that has only begun to start forgets it.
+const AGAIN: Duration = Duration::from_millis(500);
 /// How often decoders and latency are asked.
 const LOOK: Duration = Duration::from_millis(500);
 
@@ -85,6 +87,7 @@ impl<'a> Run<'a> {
                 .unwrap_or_else(|| Failure::Pipeline(error.to_string())));
         }
         let mut asked: Option<Instant> = None;
+        let mut told: Option<Instant> = None;
         loop {
             if let Some(message) = self.bus.timed_pop(TICK) {
                 match self.take(&message)? {
@@ -93,8 +96,9 @@ impl<'a> Run<'a> {
                     Next::Ended => return Ok(Phase::Ended),
                 }
             }
-            if stop.is_asked() && asked.is_none() {
-                asked = Some(Instant::now());
+            if stop.is_asked() && told.is_none_or(|told| told.elapsed() >= AGAIN) {
+                asked.get_or_insert_with(Instant::now);
+                told = Some(Instant::now());
                 // Sources may take their time over it, and the bus must be read meanwhile.
                 pipeline.call_async(|pipeline| {
                     pipeline.send_event(gst::event::Eos::new());
