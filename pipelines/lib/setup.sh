@@ -24,6 +24,12 @@ declare -rA packages=(
         libvpl-dev libvpl2 onevpl-tools ffmpeg valgrind umockdev chromium chromium-driver'
     # The software runtimes: libavcodec, and what makes bindings of it.
     [runtimes]='libavcodec-dev libavutil-dev libclang-dev'
+    # Debian packages: what their dependencies are found and their debug information is taken out with, and
+    # a chroot to try them in.
+    [package]='dpkg-dev binutils'
+    [chroot]='mmdebstrap'
+    # OBS without a screen.
+    [obs]='obs-studio xvfb xauth ffmpeg'
 )
 
 say() {

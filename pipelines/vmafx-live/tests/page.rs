@@ -75,7 +75,7 @@ fn the_chart_has_the_values_that_the_pipeline_posted() {
     let pipeline = format!(
         "videotestsrc is-live=true pattern=ball num-buffers={FRAMES} ! \
          video/x-raw,format=I420,width=320,height=180,framerate=30/1 ! \
-         vmafxmotion n-stats-frames=30 scores-path={} ! fakesink",
+         vmafxmotion n-stats-frames=30 scores-path={} ! fakesink sync=true",
         file.display()
     );
     let browser = Browser::start();
@@ -137,6 +137,8 @@ fn the_chart_has_the_values_that_the_pipeline_posted() {
     browser.wait("shown.connected && shown.chart !== null");
     let background = browser.eval("getComputedStyle(document.body).backgroundColor");
     assert_eq!(background, "rgba(0, 0, 0, 0)");
+    let scheme = browser.eval("getComputedStyle(document.documentElement).colorScheme");
+    assert_eq!(scheme, "normal");
     let newest = scores.means[scores.means.len() - 1];
     assert_eq!(browser.text("over-score"), format!("{newest:.4}"));
     assert_eq!(browser.text("over-state"), "ended");

@@ -9,8 +9,9 @@ use std::io::Write;
 use std::net::TcpStream;
 use std::process::Stdio;
 use std::thread;
+use std::time::Duration;
 
-use common::{Live, frames, live_pipeline, until};
+use common::{LIMIT, Live, frames, live_pipeline, until, until_within};
 use nix::sys::signal::Signal;
 use score_records::Record;
 use serde_json::Value;
@@ -230,13 +231,13 @@ fn more_clients_than_allowed_are_sent_away() {
     });
 }
 
-/// Fifty clients for `seconds`, one of which never reads. What the stream makes is far more than the sockets
-/// of that one can hold, and every other client gets every frame.
+/// Fifty clients for `seconds`, one of which never reads, and one more that asks for far more than its socket
+/// can hold. Every other client gets every frame.
 fn fifty_clients(seconds: u64) {
     // 600 frames a second are 30 kB a second and client; a thousand windows would be skipped by the element.
     let pipeline = format!(
         "videotestsrc is-live=true pattern=ball num-buffers={} ! \
-         video/x-raw,format=I420,width=64,height=48,framerate=600/1 ! vmafxmotion n-stats=0.5 ! fakesink",
+         video/x-raw,format=I420,width=64,height=48,framerate=600/1 ! vmafxmotion n-stats=0.5 ! fakesink sync=true",
         600 * seconds
     );
     let live = Live::start(&mut Live::command([
@@ -245,9 +246,13 @@ fn fifty_clients(seconds: u64) {
         "--launch",
         &pipeline,
     ]));
-    let mut stuck = TcpStream::connect(live.address()).expect("it listens");
-    // Not even the greeting fits: the request asks for it again and again.
-    let request = format!("GET /state HTTP/1.1\r\nHost: {}\r\n\r\n", live.address());
+    let connect = || TcpStream::connect(live.address()).expect("it listens");
+    // One that watches and never reads, and one that asks for all again and again and never reads.
+    let request = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", live.address());
+    let mut deaf = connect();
+    deaf.write_all(request("/events").as_bytes())
+        .expect("it reads");
+    let (mut stuck, request) = (connect(), request("/state"));
     let asking = thread::spawn(move || {
         // Ends when the server has cut the connection.
         while stuck.write_all(request.as_bytes()).is_ok() {}
@@ -273,26 +278,31 @@ fn fifty_clients(seconds: u64) {
         })
         .collect();
     live.wait_for("the clients", |_| {
-        metric(&live.get("/metrics").1, "vmafx_clients") == Some(49.0)
+        metric(&live.get("/metrics").1, "vmafx_clients") == Some(50.0)
     });
     asking.join().expect("writing does not panic");
     let warm = peak_memory(live.id());
     let mut worst_delay = 0;
     let mut peak = warm;
-    let last = until("the end", || {
+    let last = until_within(LIMIT + Duration::from_secs(2 * seconds), "the end", || {
         let state = live.state();
-        worst_delay = worst_delay.max(state["health"]["delay"].as_i64().unwrap_or(0));
+        let delay = state["health"]["delay"].as_i64();
+        worst_delay = worst_delay.max(delay.expect("a live pipeline has one"));
         peak = peak_memory(live.id());
         (state["phase"] == "ended").then_some(state)
     });
     assert_eq!(last["totals"]["frames"], 600 * seconds);
-    assert_eq!(last["health"]["late"], 0);
+    assert_eq!(
+        last["health"]["late"], 0,
+        "frames that were dropped for being late"
+    );
+    let watching = metric(&live.get("/metrics").1, "vmafx_clients");
     for reader in readers {
         let (next, _) = reader.join().expect("a reader sees every frame");
         assert_eq!(next, Some(600 * seconds));
     }
     println!(
-        "{seconds} s: memory {warm} MiB with all clients there, at most {peak} MiB; worst score delay {worst_delay} ms"
+        "{seconds} s: memory {warm} MiB with all clients there, at most {peak} MiB; worst score delay {worst_delay} ms; {watching:?} clients at the end"
     );
     assert!(peak < 160, "{peak} MiB");
     assert!(peak - warm < 32, "grew from {warm} to {peak} MiB");

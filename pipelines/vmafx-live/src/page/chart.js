@@ -115,6 +115,14 @@ function drawAxes(context, view, box, highest) {
   }
 }
 
+function drawNothing(context, box) {
+  context.font = "14px system-ui, 'Liberation Sans', 'DejaVu Sans', sans-serif";
+  context.fillStyle = colour("--quiet");
+  context.textAlign = "center";
+  context.textBaseline = "middle";
+  context.fillText("no scores yet", box.left + box.width / 2, box.top + box.height / 2);
+}
+
 /**
  * Draws the chart and returns what was drawn: the view, the box, and per feature the points
  * `{frame, x, y, value}` in CSS pixels.
@@ -139,6 +147,10 @@ function drawChart(canvas, state, { span, shown, plain = false }) {
   box.x = (place) => box.left + ((place - view.from) / (view.to - view.from)) * box.width;
   box.y = (value) => box.top + (1 - value / highest) * box.height;
 
+  if (view.frames.length === 0 && view.means.length === 0) {
+    if (!plain) drawNothing(context, box);
+    return { view, box, drawn: {} };
+  }
   if (!plain) drawAxes(context, view, box, highest);
   context.save();
   context.beginPath();

@@ -208,7 +208,7 @@ function show() {
   showNotes(state);
   showChart(state);
   const { sessions, warnings, skipped } = state.totals;
-  say("footer", `up ${clockText(state.at / 1000, 1)}, ${count(sessions)} sessions, ${count(warnings)} warnings` + (skipped ? `, ${count(skipped)} frames faster than a page shows` : ""));
+  say("footer", `up ${clockText(state.at / 1000, 1)}, ${count(sessions)} session${sessions === 1 ? "" : "s"}, ${count(warnings)} warning${warnings === 1 ? "" : "s"}` + (skipped ? `, ${count(skipped)} frames faster than a page shows` : ""));
 }
 
 let waiting = false;
@@ -249,7 +249,7 @@ function begin() {
   const themes = ["light", "dark"];
   setTheme(overlay ? "dark" : themes.includes(asked.get("theme")) ? asked.get("theme") : themes[Number(dark.matches)]);
   dark.addEventListener("change", () => overlay || asked.has("theme") || setTheme(themes[Number(dark.matches)]));
-  document.body.classList.toggle("overlay", overlay);
+  document.documentElement.classList.toggle("overlay", overlay);
   $("theme").addEventListener("click", () => setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark"));
   pressable("spans", SPANS, (span) => span === options.span, (span) => (options.span = span));
   pressable("curves", CURVES, (curve) => options.shown.has(curve), (curve) => options.shown.delete(curve) || options.shown.add(curve));

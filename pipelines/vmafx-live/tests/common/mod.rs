@@ -21,27 +21,33 @@ use nix::unistd::Pid;
 use serde_json::Value;
 
 /// After this long something hangs.
-const LIMIT: Duration = Duration::from_secs(120);
+pub const LIMIT: Duration = Duration::from_secs(120);
 
 /// A live pipeline of 30 frames a second; `vmafxmotion` has what `motion` says.
 pub fn live_pipeline(motion: &str) -> String {
     format!(
         "videotestsrc is-live=true pattern=ball ! \
-         video/x-raw,format=I420,width=320,height=180,framerate=30/1 ! vmafxmotion {motion} ! fakesink"
+         video/x-raw,format=I420,width=320,height=180,framerate=30/1 ! vmafxmotion {motion} ! fakesink sync=true"
     )
 }
 
 /// Asks again and again until there is an answer.
 #[track_caller]
-pub fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+pub fn until<T>(what: &str, ask: impl FnMut() -> Option<T>) -> T {
+    until_within(LIMIT, what, ask)
+}
+
+/// The same where the answer may take longer.
+#[track_caller]
+pub fn until_within<T>(limit: Duration, what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
-    while start.elapsed() < LIMIT {
+    while start.elapsed() < limit {
         if let Some(answer) = ask() {
             return answer;
         }
         thread::sleep(Duration::from_millis(20));
     }
-    panic!("{what}: not within {LIMIT:?}");
+    panic!("{what}: not within {limit:?}");
 }
 
 /// The program, running.
