@@ -18,6 +18,8 @@ declare -rA packages=(
     [build]='gcc libc6-dev pkg-config libgstreamer1.0-dev libgstreamer-plugins-base1.0-dev'
     [run]='gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good
         gstreamer1.0-plugins-bad gstreamer1.0-libav'
+    # x264enc.
+    [encode]='gstreamer1.0-plugins-ugly'
     # x264enc; the Python reader; NVIDIA's headers; a client of the CUDA stand-in; a render node for qsv; a
     # browser for the live page.
     [test]='gstreamer1.0-plugins-ugly python3-gst-1.0 gir1.2-gst-plugins-base-1.0 libffmpeg-nvenc-dev
@@ -29,7 +31,7 @@ declare -rA packages=(
     [package]='dpkg-dev binutils'
     [chroot]='mmdebstrap'
     # OBS without a screen.
-    [obs]='obs-studio xvfb xauth ffmpeg'
+    [obs]='obs-studio xvfb fonts-dejavu-core ffmpeg'
 )
 
 say() {

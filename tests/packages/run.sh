@@ -46,6 +46,7 @@ cp "$vmafx_root/tests/packages/in-chroot.sh" "$work/packages/"
 log=$work/mmdebstrap.log
 say "making a clean bookworm and installing into it"
 status=0
+# shellcheck disable=SC2016 # mmdebstrap's shell knows the folder
 # format=null: nothing is kept of it. The checks are a hook in it.
 mmdebstrap --variant=minbase --format=null --skip=cleanup/apt \
     --customize-hook="copy-in '$work/packages' /root" \

@@ -195,6 +195,9 @@ pub(crate) struct News {
     /// A session began; frames that were shown before are of another.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) session: Option<u64>,
+    /// Timestamp of the session's first frame, ns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) origin: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) video: Option<Video>,
     #[serde(skip_serializing_if = "VecDeque::is_empty")]
@@ -257,6 +260,7 @@ impl State {
         news.at = at;
         news.phase = self.known.phase;
         news.failure.clone_from(&self.known.failure);
+        news.origin = self.known.origin;
         news.health = self.known.health;
         news.totals = self.known.totals;
         Some(news)
@@ -268,6 +272,7 @@ impl State {
         self.known.totals.sessions += 1;
         self.known.session = Some(session);
         self.news.session = Some(session);
+        self.known.origin = None;
         self.known.frames.clear();
         self.news.frames.clear();
     }
@@ -294,6 +299,7 @@ impl State {
         if !self.known.phase.is_over() {
             self.known.phase = Phase::Running;
         }
+        self.known.origin = self.known.origin.or(frame.timestamp);
         self.known.totals.frames += 1;
         keep(&mut self.known.frames, self.history, row);
         if keep(&mut self.news.frames, self.history, row) {

@@ -36,7 +36,7 @@ pub(crate) fn run_pipeline(
     gst::init().map_err(|error| Failure::Setup(error.to_string()))?;
     let built = build(source)?;
     let mut run = Run::new(&built, hub);
-    let outcome = run.to_its_end(stop, stop_timeout);
+    let outcome = run.play(stop, stop_timeout);
     // What waits for its turn on the bus was posted before the end.
     run.drain();
     run.look();
@@ -78,7 +78,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn to_its_end(&mut self, stop: &Stop, stop_timeout: Duration) -> Outcome {
+    fn play(&mut self, stop: &Stop, stop_timeout: Duration) -> Outcome {
         let pipeline = &self.built.pipeline;
         if let Err(error) = pipeline.set_state(gst::State::Playing) {
             // Why stands on the bus.

@@ -45,28 +45,30 @@ function clockText(place, step) {
 
 /**
  * The part of a state that is in view: the last `span` seconds, or `span` times 30 frames where frames have no
- * time. `timed` says which.
+ * time. `timed` says which. Time begins with the session: an encoder may start its timestamps at 1000 hours.
  */
 function inView(state, span) {
   const timed = state.frames.length > 0 && state.frames.every((frame) => frame.timestamp !== null);
-  const place = (frame) => (timed ? frame.timestamp / 1e9 : frame.frame);
+  const origin = state.origin ?? 0;
+  const seconds = (timestamp) => (timestamp - origin) / 1e9;
+  const place = (frame) => (timed ? seconds(frame.timestamp) : frame.frame);
   const last = state.frames[state.frames.length - 1];
   const windows = state.windows.filter((w) => w.session === state.session && w.reason === undefined && (!timed || w.end !== null));
   const lastWindow = windows[windows.length - 1];
   const byTime = timed || (!last && lastWindow && lastWindow.end !== null);
   let to = last ? place(last) : 0;
-  if (!last && lastWindow) to = byTime ? lastWindow.end / 1e9 : lastWindow.last;
+  if (!last && lastWindow) to = byTime ? seconds(lastWindow.end) : lastWindow.last;
   const range = span === Infinity ? Infinity : byTime ? span : span * 30;
   let from = Math.max(to - range, state.frames.length ? place(state.frames[0]) : -Infinity);
-  if (!last && lastWindow) from = Math.max(to - range, byTime ? windows[0].start / 1e9 : windows[0].first);
+  if (!last && lastWindow) from = Math.max(to - range, byTime ? seconds(windows[0].start) : windows[0].first);
   // A stream that has just begun grows from the left, and not from a chart one frame wide.
   if (to - from < (byTime ? 5 : 100)) to = from + (byTime ? 5 : 100);
   const frames = state.frames.map((frame) => ({ ...frame, place: place(frame) })).filter((frame) => frame.place >= from);
   const means = windows
     .map((w) => ({
       window: w,
-      from: byTime ? w.start / 1e9 : w.first,
-      to: byTime ? w.end / 1e9 : w.last + 1,
+      from: byTime ? seconds(w.start) : w.first,
+      to: byTime ? seconds(w.end) : w.last + 1,
       mean: w["motion2.mean"],
     }))
     .filter((w) => w.mean !== undefined && w.to > from && w.from < to);

@@ -30,6 +30,7 @@ function everything(message) {
     notes: message.notes ?? [],
     decoders: message.decoders ?? [],
     session: message.session ?? null,
+    origin: message.origin ?? null,
     video: message.video ?? null,
     failure: message.failure ?? null,
   };
@@ -39,6 +40,7 @@ function everything(message) {
 function merge(state, news) {
   if (news.session !== undefined) {
     state.session = news.session;
+    state.origin = null;
     state.frames = [];
   }
   keep(state.frames, (news.frames ?? []).map(frameOf), state.history);
@@ -48,7 +50,7 @@ function merge(state, news) {
     if (last && last.number === note.number) state.notes.pop();
     keep(state.notes, [note], NOTES_KEPT);
   }
-  for (const name of ["at", "phase", "video", "decoders", "health", "totals"]) {
+  for (const name of ["at", "phase", "origin", "video", "decoders", "health", "totals"]) {
     if (news[name] !== undefined) state[name] = news[name];
   }
   state.failure = news.failure ?? null;

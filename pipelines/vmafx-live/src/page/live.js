@@ -83,9 +83,10 @@ function showTiles(state) {
   const { decoders } = state;
   const counting = decoders.filter((decoder) => decoder.counts);
   const sum = (name) => counting.reduce((total, decoder) => total + decoder.counts[name], 0);
-  const troubled = sum("recoveries") + sum("dropped") + sum("corrupted") > 0;
-  $("tile-decoder").classList.toggle("warn", troubled);
-  say("decoder-word", counting.length === 0 ? "–" : troubled ? `${count(sum("dropped"))} dropped` : "all well");
+  // The worst first.
+  const trouble = ["dropped", "corrupted", "recoveries"].find((name) => sum(name) > 0);
+  $("tile-decoder").classList.toggle("warn", trouble !== undefined);
+  say("decoder-word", counting.length === 0 ? "–" : trouble ? `${count(sum(trouble))} ${sum(trouble) === 1 ? trouble.replace("ies", "y") : trouble}` : "all well");
   say("decoder-name", decoders.map((decoder) => decoder.factory).join(", ") || "none in the pipeline");
 }
 
@@ -164,7 +165,7 @@ function showTip() {
   const nearest = points.reduce((best, point) => (Math.abs(point.x - shown.pointer) < Math.abs(best.x - shown.pointer) ? point : best));
   const frame = shown.state.frames.find((candidate) => candidate.frame === nearest.frame);
   if (!frame) return;
-  const lines = [`frame ${frame.frame}` + (frame.timestamp === null ? "" : `  ${clockText(frame.timestamp / 1e9, 0.001)}`)];
+  const lines = [`frame ${frame.frame}` + (frame.timestamp === null ? "" : `  ${clockText((frame.timestamp - shown.state.origin) / 1e9, 0.001)}`)];
   for (const feature of ["motion", "motion2", "motion3"]) lines.push(`${feature.padEnd(8)} ${frame[feature].toFixed(4)}`);
   tip.textContent = lines.join("\n");
   const width = $("chart").clientWidth;
