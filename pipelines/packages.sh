@@ -63,7 +63,7 @@ build "${libraries[@]/#/-p}" -p vmafx-live -p vmafx-scores -p score-file
 rm -f -- "$folder"/*.deb
 # pack PACKAGE [OPTION...]: what is built, stripped of its debug information.
 pack() {
-    in_root cargo deb --no-build --locked --output "$folder" -p "$@"
+    in_root cargo deb --no-build --locked --strip --output "$folder" -p "$@"
 }
 for library in "${libraries[@]}"; do
     pack "$library" --multiarch=same

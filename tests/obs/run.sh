@@ -32,7 +32,7 @@ choose_profile release
 folder=${1:-$profile_dir/obs}
 mkdir -p -- "$folder"
 folder=$(cd -- "$folder" && pwd)
-build -p gst-plugin-vmafxmotion -p vmafx-live -p score-file
+build -p gst-plugin-vmafxmotion -p vmafx-live
 stage vmafxmotion
 use_stage
 
@@ -111,7 +111,8 @@ cp -- "$work/obs.log" "$folder/obs.log"
 changes() {
     ffmpeg -v error -y -ss "$1" -t "$2" -i "$folder/recording.mkv" -an -vf "crop=$3,format=yuv420p" \
         -c:v ffv1 "$work/part.mkv"
-    "$profile_dir/score-file" --output="$work/part.ndjson" -- "$work/part.mkv" 2>/dev/null
+    gst-launch-1.0 -q filesrc location="$work/part.mkv" ! matroskademux ! avdec_ffv1 \
+        ! vmafxmotion scores-path="$work/part.ndjson" messages=0 ! fakesink
     sed -n 's/^{"type":"frame".*"motion":\([^,]*\),.*/\1/p' "$work/part.ndjson" |
         awk '{ if ($1 > 0.05) changed++ } END { print changed + 0, NR }'
 }
