@@ -17,7 +17,7 @@ pub(crate) use pipeline::run_pipeline;
 pub(crate) use records::run_stdin;
 
 use crate::failure::Failure;
-use crate::state::Phase;
+use crate::news::Phase;
 
 /// How a feed came to its end: [`Phase::Ended`] or [`Phase::Stopped`].
 pub(crate) type Outcome = Result<Phase, Failure>;

@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use tokio::sync::broadcast::{Receiver, Sender, channel};
 
-use crate::state::{Level, News, State};
+use crate::news::{Level, News};
+use crate::state::State;
 
 /// How often pages are told. The eye sees no more, and a client costs ten writes a second however fast
 /// the frames come.
@@ -186,7 +187,7 @@ fn text(value: &impl Serialize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::Phase;
+    use crate::news::Phase;
     use score_records::Frame;
     use serde_json::Value;
     use tokio::sync::broadcast::error::TryRecvError;

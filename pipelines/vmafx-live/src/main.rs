@@ -5,6 +5,7 @@
 //! | module | idea |
 //! |---|---|
 //! | `feed` | where the scores come from: a pipeline, standard input |
+//! | `news` | what pages are told, as it goes over the wire |
 //! | `state` | what is known of the stream, in bounded memory |
 //! | `hub` | between the one that feeds and the many that watch |
 //! | `routes`, `server`, `metrics` | what is served, how, and in which form for Prometheus |
@@ -15,6 +16,7 @@ mod failure;
 mod feed;
 mod hub;
 mod metrics;
+mod news;
 mod routes;
 mod server;
 mod state;
@@ -31,8 +33,8 @@ use crate::cli::{Cli, Linger};
 use crate::failure::Failure;
 use crate::feed::{Outcome, Source, Stop, run_pipeline, run_stdin};
 use crate::hub::{Hub, INTERVAL};
+use crate::news::Phase;
 use crate::server::Server;
-use crate::state::Phase;
 
 /// How long a pipeline may take to go down after its last word, before the program ends without it.
 const GOING_DOWN: Duration = Duration::from_secs(2);

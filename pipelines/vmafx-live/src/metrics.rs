@@ -13,7 +13,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::hub::Hub;
-use crate::state::{Counts, News, Phase};
+use crate::news::{Counts, News, Phase};
 
 /// What `encode` writes.
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";

@@ -8,7 +8,7 @@ use gst::prelude::*;
 use serde_json::Value;
 
 use super::structure::to_json;
-use crate::state::{Counts, Decoder};
+use crate::news::{Counts, Decoder};
 
 /// The video decoders in `bin`, at whatever depth.
 pub(super) fn find(bin: &gst::Bin) -> Vec<gst::Element> {

@@ -16,7 +16,7 @@ use super::structure::to_line;
 use super::{Outcome, Stop, decoders};
 use crate::failure::{Failure, of_error};
 use crate::hub::Hub;
-use crate::state::{Level, Phase, Video};
+use crate::news::{Level, Phase, Video};
 
 /// How long the bus is waited for before a stop is looked for.
 const TICK: gst::ClockTime = gst::ClockTime::from_mseconds(20);

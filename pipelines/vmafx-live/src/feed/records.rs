@@ -10,7 +10,7 @@ use vmafx_scores::reader::Records;
 use super::Outcome;
 use crate::failure::Failure;
 use crate::hub::Hub;
-use crate::state::{Level, Phase, Video};
+use crate::news::{Level, Phase, Video};
 
 /// Reads until the input ends or a line is no record. A read cannot be interrupted: who stops the program
 /// does not wait for long.
