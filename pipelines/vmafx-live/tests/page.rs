@@ -209,3 +209,45 @@ fn the_page_says_what_went_wrong_and_still_does_when_the_server_is_gone() {
     assert_eq!(browser.text("phase"), "failed, server gone");
     assert_eq!(browser.text("failure"), failure);
 }
+
+#[test]
+#[ignore = "needs the plugin of vplretrydec and the software runtime, staged"]
+fn the_page_shows_what_the_decoder_went_through() {
+    e2e::Stage::fresh(&["vplretry"]);
+    let pipeline = "videotestsrc is-live=true pattern=ball num-buffers=120 ! \
+        video/x-raw,format=I420,width=320,height=180,framerate=30/1 ! \
+        x264enc tune=zerolatency key-int-max=10 ! h264parse ! vplretrydec implementation=software ! \
+        vmafxmotion n-stats=1 ! fakesink sync=true";
+    let browser = Browser::start();
+    let mut command = Live::command(["--linger", "forever", "--launch", pipeline]);
+    command.env("VPLSOFT_FAULTS", "busy=3;device-lost=60:1");
+    let live = Live::start(&mut command);
+    browser.open(&live.url("/?theme=dark"));
+    browser.wait("shown.state?.phase === 'ended'");
+    let state = live.state();
+    let counts = &state["decoders"][0]["counts"];
+    assert_eq!(counts["recoveries"], 1, "{state}");
+    assert!(
+        counts["retries"]
+            .as_u64()
+            .is_some_and(|retries| retries >= 3),
+        "{state}"
+    );
+    let frames = counts["frames"].as_u64().expect("a count");
+    let dropped = counts["dropped"].as_u64().expect("a count");
+    assert_eq!(frames + dropped, 120, "{state}");
+    let shown = browser.text("decoders");
+    for text in [
+        "vplretrydec vplretrydec0",
+        "recoveries",
+        &frames.to_string(),
+    ] {
+        assert!(shown.contains(text), "no {text:?} in {shown:?}");
+    }
+    assert!(browser.text("notes").contains("MFX_ERR_DEVICE_LOST"));
+    let (_, metrics) = live.get("/metrics");
+    let sample =
+        "vmafx_decoder_recoveries_total{element=\"vplretrydec0\",factory=\"vplretrydec\"} 1\n";
+    assert!(metrics.contains(sample), "{metrics}");
+    browser.keep_picture("live-decoder");
+}
