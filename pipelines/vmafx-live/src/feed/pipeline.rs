@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use gst::MessageView;
 use gst::prelude::*;
 use score_records::{Frame, Window};
-use serde_json::Value;
 use vmafxmotion::{FrameMessage, SummaryMessage, WindowMessage};
 
 use super::build::{Built, Source, build};
@@ -182,7 +181,7 @@ impl<'a> Run<'a> {
                 if let Ok(window) = WindowMessage::try_from(structure) {
                     self.begin(window.session);
                     let session = window.session;
-                    let window = record(window);
+                    let window = Window::from(&window);
                     self.hub.update(|state| state.window(session, window));
                 }
             }
@@ -226,13 +225,7 @@ impl<'a> Run<'a> {
     fn frame(&mut self, message: &FrameMessage) {
         self.begin(message.session);
         self.frames += 1;
-        let frame = Frame {
-            frame: message.score.frame,
-            timestamp: message.times.timestamp.map(gst::ClockTime::nseconds),
-            motion: message.score.motion,
-            motion2: message.score.motion2,
-            motion3: message.score.motion3,
-        };
+        let frame = Frame::from(message);
         let now = self.built.pipeline.current_running_time();
         let delay = match (now, message.times.running_time) {
             (Some(now), Some(due)) if self.live => {
@@ -334,30 +327,4 @@ fn video(structure: &gst::StructureRef) -> Option<Video> {
             .filter(|rate| rate.numer() > 0)
             .map(|rate| f64::from(rate.numer()) / f64::from(rate.denom())),
     })
-}
-
-/// The message as the record that a score file has of it.
-fn record(message: WindowMessage) -> Window {
-    let (values, reason) = match message.outcome {
-        Ok(scores) => {
-            let values = scores
-                .iter()
-                .map(|(name, value)| (name.to_owned(), Value::from(value)));
-            (values.collect(), None)
-        }
-        Err(failure) => (Default::default(), Some(failure.reason)),
-    };
-    Window {
-        window: message.window,
-        submitted: message.submitted,
-        first: message.first,
-        last: message.last,
-        start: message.start.map(gst::ClockTime::nseconds),
-        end: message.end.map(gst::ClockTime::nseconds),
-        n_frames: message.n_frames,
-        n_scored: message.n_scored,
-        partial: message.partial,
-        reason,
-        values,
-    }
 }
