@@ -34,11 +34,12 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 target=${XDG_CONFIG_HOME:-$HOME/.config}/obs-studio/basic
 score_text=${VMAFX_SCORE_TEXT:-${XDG_RUNTIME_DIR:-/tmp}/score.txt}
 
-# fill FILE TARGET: the file with its places filled in, each as the text of a sed replacement.
+# fill FILE TARGET: the file with its places filled in. A path is text of JSON, then of sed's replacement.
 fill() {
-    local text=${score_text//\\/\\\\} recordings=${HOME//\\/\\\\}
-    text=${text//[\"]/\\\"}
-    sed -e "s|@SCORE_TEXT@|${text//[&|]/\\&}|" -e "s|@RECORDINGS@|${recordings//[&|]/\\&}|" "$1" >"$2"
+    local text recordings
+    text=$(printf '%s' "$score_text" | sed -e 's/[\\"]/\\&/g' -e 's/[\\&|]/\\&/g')
+    recordings=$(printf '%s' "$HOME" | sed 's/[\\&|]/\\&/g')
+    sed -e "s|@SCORE_TEXT@|$text|" -e "s|@RECORDINGS@|$recordings|" "$1" >"$2"
 }
 
 mkdir -p -- "$target/scenes" "$target/profiles/vmafx" || exit 1
