@@ -69,7 +69,6 @@ function showTiles(state) {
   say("now-motion2", score(frame?.motion2));
   say("now-frame", frame ? `frame ${count(frame.frame)}, motion3 ${score(frame.motion3)}` : "no frame yet");
   const window = state.windows[state.windows.length - 1];
-  say("mean-label", "motion2 mean, newest window");
   say("now-mean", score(window?.["motion2.mean"]));
   const { ["motion2.min"]: min, ["motion2.max"]: max } = window ?? {};
   say("now-range", window ? `window ${count(window.window)}` + (min === undefined || max === undefined ? "" : `, ${score(min)} to ${score(max)}`) : "no window yet");
