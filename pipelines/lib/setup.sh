@@ -24,8 +24,8 @@ declare -rA packages=(
     # browser for the live page.
     [test]='gstreamer1.0-plugins-ugly python3-gst-1.0 gir1.2-gst-plugins-base-1.0 libffmpeg-nvenc-dev
         libvpl-dev libvpl2 onevpl-tools ffmpeg valgrind umockdev chromium chromium-driver'
-    # The software runtimes: libavcodec, and what makes bindings of it.
-    [runtimes]='libavcodec-dev libavutil-dev libclang-dev'
+    # The software runtimes: libavcodec and libdav1d, and what makes bindings of the former.
+    [runtimes]='libavcodec-dev libavutil-dev libdav1d-dev libclang-dev'
     # Debian packages: what their dependencies are found and their debug information is taken out with, and
     # a chroot to try them in.
     [package]='dpkg-dev binutils'

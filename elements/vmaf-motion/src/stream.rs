@@ -218,3 +218,50 @@ impl MotionStream {
         self.derivation.flush()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SampleFormat;
+
+    fn geometry(width: u32, height: u32) -> Geometry {
+        Geometry::new(width, height, SampleFormat::EIGHT_BIT).unwrap()
+    }
+
+    #[test]
+    fn a_refused_picture_leaves_the_stream_as_it_is() {
+        let (own, other) = (geometry(16, 8), geometry(8, 8));
+        let bytes = [9; 16 * 8];
+        let mut stream = MotionStream::new(&MotionOptions::default(), own).unwrap();
+        assert_eq!((stream.geometry(), stream.needs_chroma()), (own, false));
+        let good = Plane::new(&bytes, 16, own).unwrap();
+        let bad = Plane::new(&bytes, 16, other).unwrap();
+        for frame in 0..4 {
+            assert_eq!(stream.frames(), frame);
+            assert!(matches!(stream.push(&bad), Err(StreamError::Plane(_))));
+            assert_eq!(stream.push(&good).unwrap().frame, frame);
+        }
+        assert_eq!(stream.flush().into_iter().count(), 1);
+        assert_eq!(stream.flush().into_iter().count(), 0);
+        assert!(matches!(stream.push(&good), Err(StreamError::Ended)));
+        assert_eq!(stream.frames(), 4);
+    }
+
+    #[test]
+    fn chroma_is_wanted_where_the_options_add_it() {
+        let options = MotionOptions {
+            extractor: crate::Extractor::Float,
+            add_uv: true,
+            ..MotionOptions::default()
+        };
+        let (luma, chroma) = (geometry(16, 8), geometry(8, 4));
+        let stream = MotionStream::with_chroma(&options, luma, Some(chroma)).unwrap();
+        assert!(stream.needs_chroma());
+        let luma_only = MotionOptions {
+            add_uv: false,
+            ..options
+        };
+        let stream = MotionStream::with_chroma(&luma_only, luma, Some(chroma)).unwrap();
+        assert!(!stream.needs_chroma());
+    }
+}
