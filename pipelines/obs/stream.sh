@@ -56,16 +56,18 @@ quote() {
     printf '"%s"' "${text//\"/\\\"}"
 }
 
+picture=video/x-raw,width=1280,height=720,framerate=30/1
 if [[ -n $uri ]]; then
-    source="uridecodebin uri=$(quote "$uri") ! videoconvert ! videoscale ! videorate"
+    source="uridecodebin uri=$(quote "$uri") ! videoconvert"
 else
-    source="videotestsrc is-live=true pattern=ball"
+    source="videotestsrc is-live=true pattern=ball ! $picture"
 fi
 score_text=${VMAFX_SCORE_TEXT:-${XDG_RUNTIME_DIR:-/tmp}/score.txt}
-# clocksync keeps a file's own pace; a key frame a second lets OBS join in a second.
-pipeline="$source ! video/x-raw,format=I420,width=1280,height=720,framerate=30/1 ! clocksync
-    ! vmafxmotion n-stats=1 score-text-path=$(quote "$score_text")
-    ! queue ! x264enc tune=zerolatency speed-preset=ultrafast bitrate=6000 key-int-max=30
+# Scores are the source's own; what OBS gets is scaled after them. clocksync keeps a file's own pace; a key frame
+# a second lets OBS join within one.
+pipeline="$source ! clocksync ! vmafxmotion n-stats=1 score-text-path=$(quote "$score_text")
+    ! queue ! videoconvert ! videoscale ! videorate ! $picture,format=I420,pixel-aspect-ratio=1/1
+    ! x264enc tune=zerolatency speed-preset=ultrafast bitrate=6000 key-int-max=30
     ! h264parse config-interval=-1 ! mpegtsmux alignment=7
     ! udpsink host=127.0.0.1 port=${VMAFX_OBS_PORT:-5004} sync=false"
 say "score text: $score_text"
