@@ -21,11 +21,17 @@ declare -rA packages=(
     # x264enc.
     [encode]='gstreamer1.0-plugins-ugly'
     # The Python readers; NVIDIA's headers; a client of the CUDA stand-in; a render node for qsv; a browser for
-    # the page of scores.
+    # the pages of scores.
     [test]='gstreamer1.0-plugins-ugly python3-gst-1.0 gir1.2-gst-plugins-base-1.0 libffmpeg-nvenc-dev
-        libvpl-dev libvpl2 onevpl-tools ffmpeg valgrind umockdev chromium'
+        libvpl-dev libvpl2 onevpl-tools ffmpeg valgrind umockdev chromium chromium-driver'
     # The software runtimes: libavcodec and libdav1d, and what makes bindings of the former.
     [runtimes]='libavcodec-dev libavutil-dev libdav1d-dev libclang-dev'
+    # Debian packages: what their dependencies are found and their debug information is taken out with, and
+    # a chroot to try them in.
+    [package]='dpkg-dev binutils'
+    [chroot]='mmdebstrap'
+    # OBS without a screen.
+    [obs]='obs-studio xvfb fonts-dejavu-core ffmpeg'
 )
 
 say() {

@@ -9,6 +9,7 @@ use gst::prelude::*;
 use gst::subclass::prelude::*;
 use gst::{ClockTime, FlowError, FlowSuccess};
 use gst_video::VideoInfo;
+use score_records::Record;
 use vmaf_motion::sad::Kernel;
 
 use super::MotionMessages;
@@ -185,7 +186,7 @@ impl VmafxMotion {
         };
         for message in news.frames() {
             if let Some(writer) = &writer {
-                writer.frame(records::frame(&message));
+                writer.frame((&message).into());
             }
             if messages.contains(MotionMessages::FRAME) {
                 self.post(message.into());
@@ -193,7 +194,7 @@ impl VmafxMotion {
         }
         for message in &news.windows {
             if let Some(writer) = &writer {
-                writer.record(records::window(message));
+                writer.record(Record::Window(message.into()));
             }
             if let Some(text) = &text {
                 text.show(score_text::line(message));

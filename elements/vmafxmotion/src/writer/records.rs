@@ -67,41 +67,45 @@ fn cutting(plan: &Plan) -> Cutting {
 }
 
 /// The line of a frame.
-pub(crate) fn frame(message: &FrameMessage) -> Frame {
-    Frame {
-        frame: message.score.frame,
-        timestamp: message.times.timestamp.map(gst::ClockTime::nseconds),
-        motion: message.score.motion,
-        motion2: message.score.motion2,
-        motion3: message.score.motion3,
+impl From<&FrameMessage> for Frame {
+    fn from(message: &FrameMessage) -> Self {
+        Self {
+            frame: message.score.frame,
+            timestamp: message.times.timestamp.map(gst::ClockTime::nseconds),
+            motion: message.score.motion,
+            motion2: message.score.motion2,
+            motion3: message.score.motion3,
+        }
     }
 }
 
 /// The line of a window.
-pub(crate) fn window(message: &WindowMessage) -> Record {
-    let scores = message.outcome.as_ref().ok().into_iter();
-    let values = scores.flat_map(|scores| {
-        scores
-            .iter()
-            .map(|(name, value)| (name.to_owned(), value.into()))
-    });
-    Record::Window(Window {
-        window: message.window,
-        submitted: message.submitted,
-        first: message.first,
-        last: message.last,
-        start: message.start.map(gst::ClockTime::nseconds),
-        end: message.end.map(gst::ClockTime::nseconds),
-        n_frames: message.n_frames,
-        n_scored: message.n_scored,
-        partial: message.partial,
-        reason: message
-            .outcome
-            .as_ref()
-            .err()
-            .map(|failure| failure.reason.clone()),
-        values: values.collect(),
-    })
+impl From<&WindowMessage> for Window {
+    fn from(message: &WindowMessage) -> Self {
+        let scores = message.outcome.as_ref().ok().into_iter();
+        let values = scores.flat_map(|scores| {
+            scores
+                .iter()
+                .map(|(name, value)| (name.to_owned(), value.into()))
+        });
+        Self {
+            window: message.window,
+            submitted: message.submitted,
+            first: message.first,
+            last: message.last,
+            start: message.start.map(gst::ClockTime::nseconds),
+            end: message.end.map(gst::ClockTime::nseconds),
+            n_frames: message.n_frames,
+            n_scored: message.n_scored,
+            partial: message.partial,
+            reason: message
+                .outcome
+                .as_ref()
+                .err()
+                .map(|failure| failure.reason.clone()),
+            values: values.collect(),
+        }
+    }
 }
 
 /// The line that ends a session.
