@@ -70,10 +70,7 @@ mod tests {
     fn each_codec_has_its_own_way_to_say_key_frame() {
         let size = (0, 320);
         assert_eq!(said(cudaVideoCodec_VP8, &[size]), Some(true));
-        assert_eq!(
-            said(cudaVideoCodec_VP8, &[size, (3, 1 << 24)]),
-            Some(false)
-        );
+        assert_eq!(said(cudaVideoCodec_VP8, &[size, (3, 1 << 24)]), Some(false));
         assert_eq!(said(cudaVideoCodec_VP9, &[size]), Some(true));
         assert_eq!(said(cudaVideoCodec_VP9, &[size, (3, 0x20)]), Some(false));
         assert_eq!(said(cudaVideoCodec_VP9, &[size, (3, 0x820)]), Some(true));
