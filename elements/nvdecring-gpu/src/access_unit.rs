@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use elementary_stream::nal::{Unit, units};
-use elementary_stream::{h264, h265};
+use elementary_stream::{Reorder, h264, h265};
 use nvdecring_core::{FrameToken, Packet, PacketData};
 
 use crate::codec::Codec;
@@ -24,6 +24,7 @@ pub struct Packetizer {
     codec: Codec,
     sets: BTreeMap<SetKey, Vec<u8>>,
     headers: Option<Arc<[u8]>>,
+    reorder_frames: u32,
 }
 
 /// What a unit of a byte stream is.
@@ -41,7 +42,19 @@ impl Packetizer {
             codec,
             sets: BTreeMap::new(),
             headers: None,
+            reorder_frames: 0,
         }
+    }
+
+    /// What the stream is coded with.
+    pub fn codec(&self) -> Codec {
+        self.codec
+    }
+
+    /// How many pictures the parser may have to see before it can show one: an upper bound from the last
+    /// sequence header, 0 where pictures come in the order in which they are shown.
+    pub fn reorder_frames(&self) -> u32 {
+        self.reorder_frames
     }
 
     /// Makes the packet of an access unit.
@@ -96,9 +109,11 @@ impl Packetizer {
         };
         let mut set = vec![0, 0, 0, 1];
         set.extend_from_slice(&unit.bytes[..end]);
-        let known = self.sets.get(&key);
-        if known == Some(&set) {
+        if self.sets.get(&key) == Some(&set) {
             return false;
+        }
+        if let Some(frames) = reorder_frames(self.codec, key, unit.bytes) {
+            self.reorder_frames = frames;
         }
         self.sets.insert(key, set);
         true
@@ -111,6 +126,21 @@ impl Packetizer {
             _ => mpeg2_kind(bytes, after_sequence),
         }
     }
+}
+
+/// What a sequence header says of reordering.
+fn reorder_frames(codec: Codec, (kind, _): SetKey, unit: &[u8]) -> Option<u32> {
+    let sequence = match (codec, kind) {
+        (Codec::H264, 7) => h264::sequence_parameter_set(unit)?.1,
+        (Codec::H265, 33) => h265::sequence_parameter_set(unit)?.1,
+        // One picture of another kind lies between two that are shown in their order.
+        (Codec::Mpeg2, 0) => return Some(1),
+        _ => return None,
+    };
+    Some(match sequence.reorder {
+        Reorder::None => 0,
+        Reorder::Declared | Reorder::UpToLevel => sequence.references,
+    })
 }
 
 fn numbered(kind: u8, id: Option<u32>) -> Kind {
@@ -203,6 +233,18 @@ mod tests {
         assert!(mark(&picture));
         assert!(!mark(&[picture, picture].concat()), "two fields");
         assert!(!mark(&[]));
+    }
+
+    #[test]
+    fn streams_say_whether_they_reorder() {
+        let frames = |name: &str, codec| {
+            let mut packetizer = Packetizer::new(codec);
+            packetizer.examine(&test_streams::named(name).bytes());
+            packetizer.reorder_frames()
+        };
+        assert!(frames("64x64-I-P-B-P.h264", Codec::H264) > 0);
+        assert!(frames("64x64-I-P-B-P.h265", Codec::H265) > 0);
+        assert_eq!(frames("test-25fps.h264", Codec::H264), 0);
     }
 
     #[test]
