@@ -8,6 +8,7 @@ use std::ptr::{self, NonNull};
 use ffmpeg_sys_next as ff;
 
 use crate::picture::Picture;
+use crate::surfaces::{Surfaces, get_buffer};
 
 pub use elementary_stream::Codec;
 
@@ -125,11 +126,12 @@ pub enum Received {
 }
 
 /// An open decoder. Closing it (dropping it) ends every thread that it started.
-#[derive(Debug)]
 pub struct Decoder {
     context: NonNull<ff::AVCodecContext>,
     packet: NonNull<ff::AVPacket>,
     codec: Codec,
+    /// From a box; the context keeps the same pointer.
+    surfaces: Option<NonNull<Box<dyn Surfaces>>>,
 }
 
 // SAFETY: a codec context may be used from any thread as long as one uses it at a time, which `&mut` asks.
@@ -141,6 +143,30 @@ impl Decoder {
     /// # Errors
     /// [`Error::NoDecoder`] where libavcodec lacks it, [`Error::NoMemory`], or what opening it said.
     pub fn open(codec: Codec, options: DecoderOptions) -> Result<Self, Error> {
+        Self::open_any(codec, options, None)
+    }
+
+    /// Opens a decoder that asks `surfaces` for each picture. It decodes on the caller's thread.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open).
+    pub fn open_with_surfaces(
+        codec: Codec,
+        options: DecoderOptions,
+        surfaces: Box<dyn Surfaces>,
+    ) -> Result<Self, Error> {
+        let options = DecoderOptions {
+            frame_threads: 1,
+            ..options
+        };
+        Self::open_any(codec, options, Some(surfaces))
+    }
+
+    fn open_any(
+        codec: Codec,
+        options: DecoderOptions,
+        surfaces: Option<Box<dyn Surfaces>>,
+    ) -> Result<Self, Error> {
         let description = find(codec).ok_or(Error::NoDecoder(codec))?;
         // SAFETY: the description is libavcodec's own.
         let context = unsafe { ff::avcodec_alloc_context3(description.as_ptr()) };
@@ -155,6 +181,7 @@ impl Decoder {
             context,
             packet,
             codec,
+            surfaces: surfaces.map(|surfaces| NonNull::from(Box::leak(Box::new(surfaces)))),
         };
         this.configure(options);
         // SAFETY: context and description belong together; no options dictionary is passed.
@@ -178,6 +205,10 @@ impl Decoder {
         // The crop is reported, not applied: a runtime's surfaces show the coded area.
         context.apply_cropping = 0;
         context.flags |= ff::AV_CODEC_FLAG_OUTPUT_CORRUPT as c_int;
+        if let Some(surfaces) = self.surfaces {
+            context.opaque = surfaces.as_ptr().cast();
+            context.get_buffer2 = Some(get_buffer);
+        }
         if self.codec == Codec::H264 && options.full_reorder_delay {
             context.strict_std_compliance = ff::FF_COMPLIANCE_STRICT;
         }
@@ -256,9 +287,21 @@ impl Decoder {
     }
 }
 
+impl std::fmt::Debug for Decoder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Decoder")
+            .field("codec", &self.codec)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Drop for Decoder {
     fn drop(&mut self) {
         free(self.context.as_ptr(), self.packet.as_ptr());
+        if let Some(surfaces) = self.surfaces {
+            // SAFETY: the box was leaked by `open_any`, and the context that pointed to it is gone.
+            drop(unsafe { Box::from_raw(surfaces.as_ptr()) });
+        }
     }
 }
 

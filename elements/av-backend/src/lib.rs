@@ -6,14 +6,20 @@
 //! |---|---|
 //! | [`decoder`] | one packet in, pictures out, each with the token of its packet; drain and flush |
 //! | [`picture`] | a decoded picture: planes, crop, depth, what is known to be wrong with it |
+//! | [`surfaces`] | a say in where pictures are decoded: true decoding order, and how long each is needed |
+//! | [`inspect`] | picture kind and structure of an access unit, before it is decoded |
 //! | [`pack`](mod@pack) | a picture written as NV12 or P010 into memory of the runtime's own |
 //!
 //! Nothing here knows of the interface that a runtime offers to its clients.
 
 pub mod decoder;
+pub mod inspect;
 pub mod pack;
 pub mod picture;
+pub mod surfaces;
 
 pub use decoder::{Codec, Decoder, DecoderOptions, Error, Received, Sent, is_available};
+pub use inspect::{Inspector, Structure, UnitInfo};
 pub use pack::{PackError, Semiplanar, pack};
 pub use picture::{Chroma, Damage, FieldOrder, Picture, PictureKind, PlaneView};
+pub use surfaces::{Surfaces, Tag};

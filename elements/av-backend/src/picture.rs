@@ -181,6 +181,11 @@ impl Picture {
         (pts != ff::AV_NOPTS_VALUE).then_some(pts)
     }
 
+    /// What [`Surfaces`](crate::Surfaces) tied to its buffer.
+    pub fn tag(&self) -> Option<crate::surfaces::Tag> {
+        crate::surfaces::tag_of(self.frame())
+    }
+
     /// How it was predicted. What is neither P nor B counts as I.
     pub fn kind(&self) -> PictureKind {
         use ff::AVPictureType::*;

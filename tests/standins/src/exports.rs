@@ -324,6 +324,30 @@ pub extern "C" fn standin_cuda_host_address(address: usize, length: usize) -> us
     memory::device_bytes(address, length).unwrap_or(0)
 }
 
+/// Whether a copy that is queued reads or writes any of `length` bytes on the device: 1 or 0.
+// SAFETY: no other library has this name.
+#[unsafe(no_mangle)]
+pub extern "C" fn standin_cuda_is_in_use(address: usize, length: usize) -> c_int {
+    let host = memory::device_bytes(address, length);
+    host.is_ok_and(|host| copy::is_in_use(host..host + length))
+        .into()
+}
+
+/// Says and counts a mistake that another stand-in found.
+///
+/// # Safety
+/// `what` has to be null or a C string.
+// SAFETY: no other library has this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn standin_cuda_mistake(what: *const c_char) {
+    if what.is_null() {
+        return;
+    }
+    // SAFETY: the caller passes a C string.
+    let what = unsafe { CStr::from_ptr(what) };
+    report::mistake(&what.to_string_lossy());
+}
+
 /// Lets every later call in a context fail with `code`.
 // SAFETY: no other library has this name.
 #[unsafe(no_mangle)]
