@@ -66,15 +66,18 @@ fn reader_codec(codec: Codec) -> es::Codec {
 }
 
 fn guess(bytes: &[u8]) -> Option<Codec> {
+    // The first bit of a NAL unit is 0, that of MPEG-2's sequence header code 1.
+    let first = elementary_stream::nal::units(bytes, false).next()?;
+    if first.bytes.first() == Some(&0xb3) {
+        return Some(Codec::Mpeg2);
+    }
     let found = |codec: &Codec| {
         matches!(
             find_header(reader_codec(*codec), bytes, true),
             Header::Found { .. }
         )
     };
-    [Codec::H265, Codec::H264, Codec::Mpeg2]
-        .into_iter()
-        .find(found)
+    [Codec::H265, Codec::H264].into_iter().find(found)
 }
 
 fn access_units(codec: Codec, bytes: &[u8]) -> Vec<Vec<u8>> {
