@@ -20,6 +20,6 @@ pub mod surfaces;
 
 pub use decoder::{Codec, Decoder, DecoderOptions, Error, Received, Sent, is_available};
 pub use inspect::{Inspector, Structure, UnitInfo};
-pub use pack::{PackError, Semiplanar, pack};
+pub use pack::{PackError, Semiplanar, pack, pack_planes};
 pub use picture::{Chroma, Damage, FieldOrder, Picture, PictureKind, PlaneView};
 pub use surfaces::{Surfaces, Tag};

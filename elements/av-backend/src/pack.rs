@@ -48,7 +48,11 @@ pub fn pack(picture: &Picture, to: Semiplanar<'_>) -> Result<(), PackError> {
     pack_planes(luma, chroma, depth, to)
 }
 
-fn pack_planes(
+/// Writes planes of `depth` bits a sample, chroma of half the columns and rows or none.
+///
+/// # Errors
+/// [`PackError::TooSmall`]: the memory does not hold them, and nothing is written.
+pub fn pack_planes(
     luma: PlaneView<'_>,
     chroma: Option<(PlaneView<'_>, PlaneView<'_>)>,
     depth: u32,

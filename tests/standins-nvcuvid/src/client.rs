@@ -9,6 +9,7 @@ use elementary_stream::Codec;
 use nvcuvid_sys::*;
 
 use crate::backend::Decoded;
+use crate::dav1d::Layers;
 
 /// The callbacks and their argument.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +20,7 @@ pub struct Client {
     decode: unsafe extern "C" fn(*mut c_void, *mut CUVIDPICPARAMS) -> c_int,
     /// A client that shows nothing may leave it out.
     display: PFNVIDDISPLAYCALLBACK,
+    operating_point: PFNVIDOPPOINTCALLBACK,
 }
 
 /// Where the only slice that is told begins: the client's decoder gets the unit as a whole.
@@ -32,6 +34,7 @@ impl Client {
             sequence: params.pfnSequenceCallback?,
             decode: params.pfnDecodePicture?,
             display: params.pfnDisplayPicture,
+            operating_point: params.pfnGetOperatingPoint,
         })
     }
 
@@ -66,6 +69,34 @@ impl Client {
             // SAFETY: as above; null is what the interface passes at the end.
             Some(display) => unsafe { display(self.user(), std::ptr::null_mut()) != 0 },
             None => true,
+        }
+    }
+
+    /// Which operating point of a scalable AV1 stream the client wants; the first where it does not say.
+    pub fn operating_point(&self, codec: cudaVideoCodec, idc: &[u16]) -> Layers {
+        let Some(callback) = self.operating_point else {
+            return Layers::default();
+        };
+        let mut info = CUVIDOPERATINGPOINTINFO {
+            codec,
+            ..Default::default()
+        };
+        let mut points = CUVIDOPERATINGPOINTINFO__bindgen_ty_1__bindgen_ty_1 {
+            operating_points_cnt: idc.len() as u8,
+            ..Default::default()
+        };
+        for (to, from) in points.operating_points_idc.iter_mut().zip(idc) {
+            *to = *from;
+        }
+        info.__bindgen_anon_1.av1 = points;
+        // SAFETY: as above.
+        let answer = unsafe { callback(self.user(), &mut info) };
+        match u8::try_from(answer & 0x3ff) {
+            Ok(point) if answer >= 0 && usize::from(point) < idc.len() => Layers {
+                point,
+                all: answer & 1 << 10 != 0,
+            },
+            _ => Layers::default(),
         }
     }
 

@@ -191,7 +191,7 @@ impl Decoder {
                 } => {
                     std::thread::sleep(pause);
                     let room = if drained { 1 } else { QUEUE };
-                    self.queue(params.CurrPicIdx, coded, room)?;
+                    self.queue(params, coded, room)?;
                     match answer {
                         CuResult::SUCCESS => Ok(()),
                         code => Err(code),
@@ -201,9 +201,24 @@ impl Decoder {
         })
     }
 
-    fn queue(&self, index: i32, coded: Coded, room: usize) -> Result<(), CuResult> {
-        let state = lock(&self.state);
-        let index = surface_index(index, &state, "cuvidDecodePicture")?;
+    fn queue(
+        &self,
+        params: &CUVIDPICPARAMS,
+        coded: Coded,
+        room: usize,
+    ) -> Result<(), CuResult> {
+        let mut state = lock(&self.state);
+        let index = surface_index(params.CurrPicIdx, &state, "cuvidDecodePicture")?;
+        if let Some(plain) = without_grain(&state.setup, params) {
+            let plain = surface_index(plain, &state, "cuvidDecodePicture")?;
+            if state.surfaces[plain].holders > 0 {
+                mistake(&format!(
+                    "cuvidDecodePicture into surface {plain}, which is mapped"
+                ));
+            }
+            // It is referred to, and never shown.
+            state.surfaces[plain].job = None;
+        }
         if state.surfaces[index].holders > 0 {
             mistake(&format!(
                 "cuvidDecodePicture into surface {index}, which is mapped"
@@ -492,6 +507,15 @@ impl Decoder {
             .filter(|output| output.is_mapped())
             .count()
     }
+}
+
+/// For AV1 with film grain, the second surface that is written.
+fn without_grain(setup: &Setup, params: &CUVIDPICPARAMS) -> Option<i32> {
+    if setup.codec != cudaVideoCodec_AV1 {
+        return None;
+    }
+    // SAFETY: the parameters are this library's own parser's, which filled all of them.
+    unsafe { av1::film_grain_reference(params) }
 }
 
 fn surface_index(index: i32, state: &State, call: &str) -> Result<usize, CuResult> {

@@ -29,7 +29,9 @@ pub fn minimum_surfaces(codec: Codec, sequence: &Sequence) -> u32 {
     let kept = sequence.references;
     match codec {
         Codec::H264 | Codec::H265 => kept + 4,
-        Codec::Vp9 | Codec::Av1 => 8 + 4,
+        Codec::Vp9 => 8 + 4,
+        // Two more for the forms with film grain.
+        Codec::Av1 => 8 + 6,
         Codec::Vp8 => 3 + 3,
         Codec::Mpeg2 | Codec::Mjpeg => 2 + 4,
     }

@@ -11,6 +11,7 @@
 //! | [`format`] | a sequence header as the sequence callback tells it |
 //! | [`timestamps`] | the rule by which the parser gives out timestamps |
 //! | [`backend`] | what the decoding libraries make of a unit of the stream |
+//! | [`dav1d`] | AV1 by libdav1d itself |
 //! | [`surfaces`] | surfaces by number, in use exactly as long as the decoding library or the parser needs them |
 //! | [`picture`] | what ties the parser's picture parameters to the decoder |
 //! | [`decoder`] | pictures by number: queued, decoded late, mapped, unmapped |
@@ -34,6 +35,7 @@ pub mod caps;
 pub mod client;
 pub mod context_lock;
 pub mod cuda;
+pub mod dav1d;
 pub mod decoder;
 pub mod engine;
 pub mod exports;

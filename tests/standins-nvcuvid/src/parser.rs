@@ -14,6 +14,7 @@ use nvcuvid_sys::*;
 
 use crate::backend::{Backend, Decoded, Event, Libav, Shown};
 use crate::client::Client;
+use crate::dav1d::{self, Dav1d, Layers};
 use crate::format::{self, MAX_SURFACES};
 use crate::picture::{self, Coded, Showing};
 use crate::report::{log, mistake};
@@ -68,7 +69,7 @@ struct State {
     client: Client,
     reader: Reader,
     backend: Option<Box<dyn Backend>>,
-    reorders_up_to_level: bool,
+    opened_for: OpenedFor,
     /// Bytes that the reader left.
     pending: Vec<u8>,
     /// Bytes of every packet so far.
@@ -83,6 +84,13 @@ struct State {
     delay: usize,
     surfaces: u32,
     failed: bool,
+}
+
+/// What a backend was opened for; anything else needs another one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct OpenedFor {
+    reorders_up_to_level: bool,
+    layers: Layers,
 }
 
 /// A callback failed, or the stream is not for this library; the rest of the packet is dropped.
@@ -158,7 +166,7 @@ impl State {
         Self {
             reader: Reader::new(setup.codec),
             backend: None,
-            reorders_up_to_level: false,
+            opened_for: OpenedFor::default(),
             pending: Vec::new(),
             received: 0,
             packets: VecDeque::new(),
@@ -301,15 +309,24 @@ impl State {
 
     fn open_backend(&mut self, sequence: &Sequence) -> Result<(), Stop> {
         let slots = Slots::new(self.surfaces as usize, self.setup.lowest_first);
-        let up_to_level = sequence.reorder == Reorder::UpToLevel;
+        let wanted = OpenedFor {
+            reorders_up_to_level: sequence.reorder == Reorder::UpToLevel,
+            layers: self.layers(),
+        };
         if let Some(backend) = &mut self.backend
-            && up_to_level == self.reorders_up_to_level
+            && wanted == self.opened_for
         {
             backend.set_slots(slots);
             return Ok(());
         }
-        self.reorders_up_to_level = up_to_level;
-        match Libav::new(self.setup.codec, up_to_level, slots) {
+        self.opened_for = wanted;
+        self.backend = None;
+        if self.setup.codec == Codec::Av1 {
+            let backend = Dav1d::new(slots, wanted.layers).ok_or(Stop)?;
+            self.backend = Some(Box::new(backend));
+            return Ok(());
+        }
+        match Libav::new(self.setup.codec, wanted.reorders_up_to_level, slots) {
             Ok(backend) => {
                 self.backend = Some(Box::new(backend));
                 Ok(())
@@ -319,6 +336,18 @@ impl State {
                 Err(Stop)
             }
         }
+    }
+
+    /// The client is asked where an AV1 stream has several operating points.
+    fn layers(&self) -> Layers {
+        if self.setup.codec != Codec::Av1 {
+            return Layers::default();
+        }
+        let points = dav1d::operating_points(&self.pending);
+        if points.len() < 2 {
+            return Layers::default();
+        }
+        self.client.operating_point(self.setup.number, &points)
     }
 
     /// Decodes a unit. Before the first sequence header nothing can be decoded.
