@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::api::{DecodeStatus, DisplayInfo, ErrorClass, FrameToken, GpuApi};
+use crate::api::{DecodeStatus, DisplayInfo, ErrorClass, FrameToken, GpuApi, GpuError};
 use crate::calls::{Call, Role};
 use crate::ledger::End;
 use crate::output::{Damage, DropReason, Picture, Sink, Times};
@@ -29,6 +29,12 @@ struct Copying<G: GpuApi> {
     status: Option<DecodeStatus>,
     mapped_at: Duration,
 }
+
+/// A mapped picture, its copy, and when it was mapped.
+type Begun<G> = (<G as GpuApi>::Mapped, <G as GpuApi>::Copy, Duration);
+
+/// Why a picture has no copy.
+type Refused = (DropReason, GpuError);
 
 /// What the worker does next.
 enum Act<G: GpuApi> {
@@ -231,29 +237,23 @@ impl<G: GpuApi> Worker<G> {
     }
 
     fn map(&mut self, open: Open<G>, shown: DisplayInfo) {
-        let (api, shared) = (self.api.clone(), self.shared.clone());
         let ticket = self.next;
         let status = self.status;
-        let begun = shared
-            .call(Role::Worker, Call::Map, || api.map(&open.decoder, &shown))
-            .map_err(|error| (DropReason::Map(error.clone()), error))
-            .and_then(|mapped| {
-                let mapped_at = shared.clock.now();
-                let copy = shared.call(Role::Worker, Call::BeginCopy, || {
-                    api.begin_copy(&open.decoder, &open.format, &mapped)
-                });
-                match copy {
-                    Ok(copy) => Ok((mapped, copy, mapped_at)),
-                    Err(error) => {
-                        self.unmap(&open, mapped);
-                        Err((DropReason::Copy(error.clone()), error))
-                    }
-                }
-            });
-        let earlier = self.copying.take();
+        let mut begun = self.begin_copy(&open, &shown);
+        let mut earlier = self.copying.take();
+        if let (Err((DropReason::Map(_), error)), true) = (&begun, earlier.is_some())
+            && error.class == ErrorClass::Single
+        {
+            // The device may have no second surface to give: once more with nothing mapped.
+            if let Some(earlier) = earlier.take() {
+                self.complete(earlier);
+            }
+            begun = self.begin_copy(&open, &shown);
+        }
         match begun {
             Ok((mapped, copy, mapped_at)) => {
-                shared.with(|state| state.ring.advance(ticket, SlotState::Copying));
+                self.shared
+                    .with(|state| state.ring.advance(ticket, SlotState::Copying));
                 self.move_on();
                 self.copying = Some(Copying {
                     ticket,
@@ -269,15 +269,34 @@ impl<G: GpuApi> Worker<G> {
             }
             Err((reason, error)) => {
                 drop(open);
-                shared.with(|state| {
-                    state
-                        .health
-                        .error(Role::Worker, &error, shared.config.max_errors)
-                });
+                let max_errors = self.shared.config.max_errors;
+                self.shared
+                    .with(|state| state.health.error(Role::Worker, &error, max_errors));
                 if let Some(earlier) = earlier {
                     self.complete(earlier);
                 }
                 self.fail(ticket, reason);
+            }
+        }
+    }
+
+    /// Maps a picture and begins to copy it. Nothing is mapped where that fails.
+    fn begin_copy(&self, open: &Open<G>, shown: &DisplayInfo) -> Result<Begun<G>, Refused> {
+        let mapped = self
+            .shared
+            .call(Role::Worker, Call::Map, || {
+                self.api.map(&open.decoder, shown)
+            })
+            .map_err(|error| (DropReason::Map(error.clone()), error))?;
+        let mapped_at = self.shared.clock.now();
+        let copy = self.shared.call(Role::Worker, Call::BeginCopy, || {
+            self.api.begin_copy(&open.decoder, &open.format, &mapped)
+        });
+        match copy {
+            Ok(copy) => Ok((mapped, copy, mapped_at)),
+            Err(error) => {
+                self.unmap(open, mapped);
+                Err((DropReason::Copy(error.clone()), error))
             }
         }
     }

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use nvcuvid_sys as nv;
 use nvcuvid_sys::{Context, DecoderCaps, Driver, MappedSurface, Nvcuvid, PictureParams};
 use nvdecring_core::{
-    DecodeStatus, DisplayInfo, GpuApi, GpuError, ParserEvents, ParserInput, PictureInfo,
-    SequenceReply, SurfacePlan,
+    DecodeStatus, DisplayInfo, ErrorClass, GpuApi, GpuError, ParserEvents, ParserInput,
+    PictureInfo, SequenceReply, SurfacePlan,
 };
 
 use crate::codec::Codec;
@@ -21,9 +21,9 @@ use crate::gpu::Gpu;
 /// Where the context comes from.
 #[derive(Debug, Clone)]
 pub enum ContextSource {
-    /// The device of this number. The first context is the device's primary one, shared with the rest of
-    /// the process; one that replaces it after an error is the session's own, because the primary one stays
-    /// broken as long as anybody holds it.
+    /// The device of this number. The context is the device's primary one, shared with the rest of the
+    /// process, unless that is broken: it stays so as long as anybody holds it, so the session then has one of
+    /// its own.
     Device(u32),
     /// Somebody else's. If it breaks the session ends: a new one could not be shared.
     Shared(Arc<Context>),
@@ -66,17 +66,17 @@ impl<D: Destination> Nvdec<D> {
         &self.destination
     }
 
-    fn device_context(&self, number: u32, first: bool) -> Result<Arc<Context>, GpuError> {
+    fn open_on(number: u32, primary: bool) -> Result<Gpu, GpuError> {
         let driver = Driver::load().map_err(|error| failure::of_loading(&error))?;
         let device = driver
             .device(number)
             .map_err(|error| failure::of_loading(&error))?;
-        let context = if first {
+        let context = if primary {
             Context::retain_primary(driver, device)
         } else {
             Context::create(driver, device)
         };
-        context.map_err(failure::of_driver)
+        context.and_then(Gpu::new).map_err(failure::of_driver)
     }
 
     /// Whether the device can do it.
@@ -198,17 +198,25 @@ impl<D: Destination> GpuApi for Nvdec<D> {
 
     fn open_context(&self) -> Result<Gpu, GpuError> {
         let first = self.contexts.fetch_add(1, Ordering::Relaxed) == 0;
-        let context = match &self.settings.context {
-            ContextSource::Device(number) => self.device_context(*number, first)?,
-            ContextSource::Shared(context) if first => context.clone(),
-            ContextSource::Shared(_) => {
-                return Err(failure::refused(
-                    "cuCtxCreate",
-                    "the context is shared with other elements and cannot be replaced".to_owned(),
-                ));
+        match &self.settings.context {
+            ContextSource::Device(number) => {
+                let shared = first.then(|| Self::open_on(*number, true));
+                match shared {
+                    Some(Err(error)) if error.class == ErrorClass::Sticky => {}
+                    Some(result) => return result,
+                    None => {}
+                }
+                // The primary context is broken, and stays so while anybody in the process holds it.
+                Self::open_on(*number, false)
             }
-        };
-        Gpu::new(context).map_err(failure::of_driver)
+            ContextSource::Shared(context) if first => {
+                Gpu::new(context.clone()).map_err(failure::of_driver)
+            }
+            ContextSource::Shared(_) => Err(failure::refused(
+                "cuCtxCreate",
+                "the context is shared with other elements and cannot be replaced".to_owned(),
+            )),
+        }
     }
 
     fn create_parser(&self) -> Result<nv::Parser, GpuError> {
