@@ -5,7 +5,7 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use nvdecring_core::Error;
+use nvdecring_core::{Error, Stopped};
 use nvdecring_gpu::Codec;
 
 use crate::target::Session;
@@ -123,6 +123,8 @@ pub(crate) struct Running {
 struct Watchdog {
     ended: Mutex<bool>,
     changed: Condvar,
+    /// How the session ended.
+    stopped: Mutex<Option<Stopped>>,
 }
 
 impl Running {
@@ -142,6 +144,7 @@ impl Running {
             watchdog: Arc::new(Watchdog {
                 ended: Mutex::new(false),
                 changed: Condvar::new(),
+                stopped: Mutex::new(None),
             }),
         };
         let (watchdog, session) = (running.watchdog.clone(), Arc::downgrade(&running.session));
@@ -164,10 +167,21 @@ impl Running {
         Ok(running)
     }
 
-    /// Ends the watchdog. The session is stopped by whoever has it.
-    pub(crate) fn end_watch(&self) {
+    /// Stops the session. A second call waits again only for what downstream held back at the first: a call
+    /// that hung then hangs still.
+    pub(crate) fn stop(&self) -> Stopped {
         *lock(&self.watchdog.ended) = true;
         self.watchdog.changed.notify_all();
+        let before = lock(&self.watchdog.stopped).clone();
+        if let Some(before) = before
+            && (before.clean || !before.stuck.is_empty())
+        {
+            let stats = self.session.stats();
+            return Stopped { stats, ..before };
+        }
+        let stopped = self.session.stop();
+        *lock(&self.watchdog.stopped) = Some(stopped.clone());
+        stopped
     }
 }
 

@@ -75,9 +75,8 @@ fn generated_streams_equal_software() {
             "log-level=1:pools=1",
         ];
         let deep = make("made.h265", "160x96", 30, &main10);
-        let theirs = software(&deep.path(), "avdec_h265", "P010_10LE");
         let ours = Bench::file(&deep.path(), "", "").run();
-        equal("10 bit", &ours, &theirs);
+        assert_eq!(ours.sums(), deep.expected("p010le"), "10 bit");
         assert!(
             ours.caps[0].to_string().contains("P010_10LE"),
             "{:?}",
@@ -122,12 +121,28 @@ fn fields_are_marked() {
             caps.contains("interlace-mode=(string)mixed") || caps.contains("interleaved"),
             "{caps}"
         );
-        let marked = |out: &Out| {
-            out.flags.contains(
-                gst_video::VideoBufferFlags::INTERLACED | gst_video::VideoBufferFlags::TFF,
-            )
-        };
-        assert!(ours.pictures.iter().all(marked));
+        let fields = gst_video::VideoBufferFlags::INTERLACED | gst_video::VideoBufferFlags::TFF;
+        let marks = |out: &Out| out.flags & fields;
+        let (ours, theirs): (Vec<_>, Vec<_>) = (
+            ours.pictures.iter().map(marks).collect(),
+            theirs.pictures.iter().map(marks).collect(),
+        );
+        assert_eq!(ours, theirs);
+        assert!(
+            ours.iter()
+                .all(|flags| flags.contains(gst_video::VideoBufferFlags::INTERLACED))
+        );
+
+        // The other order of fields.
+        let top = ["-c:v", "mpeg2video", "-flags", "+ildct+ilme", "-top", "1"];
+        let made = make("made.m2v", "176x144", 10, &top);
+        let ours = Bench::file(&made.path(), "", "").run();
+        assert_eq!(ours.sums(), made.expected("nv12"));
+        assert!(
+            ours.pictures.iter().all(|out| out.flags.contains(fields)),
+            "{:?}",
+            ours.pictures[0].flags
+        );
         let progressive = h264("176x144", 10, "bframes=0");
         let ours = Bench::file(&progressive.path(), "", "").run();
         assert!(
@@ -187,7 +202,7 @@ fn broken_and_empty_streams_end() {
             std::fs::remove_file(&path).expect("it is there");
             // h264parse itself may end a stream without a header with an error.
             assert!(out.eos || name == "headless", "{name}: {:?}", out.errors);
-            assert_eq!(out.pictures.is_empty(), name == "headless", "{name}");
+            assert!(!out.pictures.is_empty(), "{name}");
             out.account_is_whole();
         }
         assert_nothing_is_left();

@@ -167,6 +167,13 @@ impl VideoDecoderImpl for NvdecRingDec {
     }
 
     fn sink_event(&self, event: gst::Event) -> bool {
+        if event.type_() == gst::EventType::Eos && lock(&self.state).failed {
+            // The base class would add an error of its own: that nothing was decoded.
+            return self
+                .obj()
+                .static_pad("src")
+                .is_some_and(|pad| pad.push_event(event));
+        }
         let begins_flush = event.type_() == gst::EventType::FlushStart;
         if begins_flush {
             let mut state = lock(&self.state);
@@ -232,8 +239,7 @@ impl NvdecRingDec {
         self.patience.cancel();
         let running = lock(&self.state).running.clone();
         if let Some(running) = running {
-            running.end_watch();
-            let stopped = running.session.stop();
+            let stopped = running.stop();
             gst::debug!(CAT, imp = self, "stopping: {stopped:?}");
         }
     }
@@ -243,8 +249,7 @@ impl NvdecRingDec {
         let Some(running) = lock(&self.state).running.take() else {
             return;
         };
-        running.end_watch();
-        let stopped = running.session.stop();
+        let stopped = running.stop();
         if !stopped.clean {
             gst::warning!(
                 CAT,

@@ -49,11 +49,11 @@ impl NvdecRingDec {
         frame: gst_video::VideoCodecFrame,
     ) -> Result<gst::FlowSuccess, gst::FlowError> {
         let number = frame.system_frame_number();
-        let (pts, buffer) = (frame.pts(), frame.input_buffer_owned());
+        let buffer = frame.input_buffer_owned();
         // A frame holds the stream lock as long as it lives.
         drop(frame);
         let result = match buffer {
-            Some(buffer) if buffer.size() > 0 => self.submit_buffer(number, pts, buffer),
+            Some(buffer) if buffer.size() > 0 => self.submit_buffer(number, buffer),
             _ => {
                 self.drop_empty(number);
                 Ok(())
@@ -76,12 +76,7 @@ impl NvdecRingDec {
         }
     }
 
-    fn submit_buffer(
-        &self,
-        number: u32,
-        pts: Option<gst::ClockTime>,
-        buffer: gst::Buffer,
-    ) -> Result<(), Refused> {
+    fn submit_buffer(&self, number: u32, buffer: gst::Buffer) -> Result<(), Refused> {
         let session = self.session()?;
         let discontinuity = buffer.flags().contains(gst::BufferFlags::DISCONT);
         let data = buffer
@@ -98,7 +93,7 @@ impl NvdecRingDec {
             let input = state.input.clone().ok_or(gst::FlowError::NotNegotiated)?;
             state.next_token += 1;
             let token = state.next_token;
-            let entry = Entry { number, input, pts };
+            let entry = Entry { number, input };
             state.frames.insert(token, entry);
             state.dirty = true;
             let packetizer = state
@@ -249,8 +244,7 @@ impl NvdecRingDec {
         if self.patience.is_cancelled() {
             // Whoever stops has looked already and will not look again.
             drop(state);
-            running.end_watch();
-            session.stop();
+            running.stop();
             return Err(gst::FlowError::Flushing.into());
         }
         state.running = Some(running);

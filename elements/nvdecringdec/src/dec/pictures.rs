@@ -31,37 +31,42 @@ impl NvdecRingDec {
             (settings.corrupted_frames, settings.frame_messages)
         };
         let damage = picture.damage;
-        let report = FrameReport {
+        let mut report = FrameReport {
             frame: entry.number.into(),
             ticket: picture.ticket,
             picture_index: picture.shown.index,
             damage,
-            pts: entry.pts,
+            pts: None,
             times: picture.times,
         };
         let goes_on = damage == Damage::None || policy == NvdecRingCorrupted::Mark;
-        if !self.leave(&entry, picture, goes_on) {
+        let Some(pts) = self.leave(&entry, picture, goes_on) else {
             return;
-        }
+        };
+        report.pts = pts;
         if damage != Damage::None {
             let reason = match damage {
                 Damage::References => "it refers to a damaged picture",
                 Damage::Concealed => "the device found errors and concealed them",
                 _ => "the device found errors",
             };
-            self.report_corrupted(&entry, Some(damage), policy, reason);
+            self.report_corrupted(&entry, pts, Some(damage), policy, reason);
         }
         if frame_messages {
             self.post(messages::frame(&report));
         }
     }
 
-    /// Finishes or drops a frame. False where the base class does not know it any more.
-    fn leave(&self, entry: &Entry, picture: Picture, goes_on: bool) -> bool {
+    /// Finishes or drops a frame, and gives the time with which it left, which the base class may have had to
+    /// guess. `None` where it does not know the frame any more.
+    fn leave(
+        &self,
+        entry: &Entry,
+        picture: Picture,
+        goes_on: bool,
+    ) -> Option<Option<gst::ClockTime>> {
         let obj = self.obj();
-        let Some(mut frame) = frame(&obj, entry) else {
-            return false;
-        };
+        let (mut frame, same) = (frame(&obj, entry)?, frame(&obj, entry)?);
         self.ask_for_sync_point(&frame, picture.damage != Damage::None);
         let flow = if goes_on {
             match self.configure(&picture.format, entry) {
@@ -86,7 +91,7 @@ impl NvdecRingDec {
                 state.flow.get_or_insert(flow);
             }
         }
-        true
+        Some(same.pts())
     }
 
     /// Tells downstream of a new format, if it is one.
@@ -134,6 +139,7 @@ impl NvdecRingDec {
             }
             _ => {
                 self.ask_for_sync_point(&frame, true);
+                let pts = frame.pts();
                 let _ = obj.drop_frame(frame);
                 let policy = lock(&self.settings).corrupted_frames;
                 let policy = match policy {
@@ -141,7 +147,7 @@ impl NvdecRingDec {
                     NvdecRingCorrupted::Mark => NvdecRingCorrupted::Drop,
                     other => other,
                 };
-                self.report_corrupted(&entry, None, policy, &reason.to_string());
+                self.report_corrupted(&entry, pts, None, policy, &reason.to_string());
             }
         }
     }
@@ -149,6 +155,7 @@ impl NvdecRingDec {
     fn report_corrupted(
         &self,
         entry: &Entry,
+        pts: Option<gst::ClockTime>,
         damage: Option<Damage>,
         policy: NvdecRingCorrupted,
         reason: &str,
@@ -160,9 +167,7 @@ impl NvdecRingDec {
         };
         gst::warning!(CAT, imp = self, "frame {}: {reason}", entry.number);
         let frame = entry.number.into();
-        self.post(messages::corrupted(
-            frame, entry.pts, damage, action, reason,
-        ));
+        self.post(messages::corrupted(frame, pts, damage, action, reason));
         if policy == NvdecRingCorrupted::Error {
             let message = gst::error_msg!(
                 gst::StreamError::Decode,

@@ -18,8 +18,6 @@ pub(super) struct Entry {
     pub(super) number: u32,
     /// What its caps said.
     pub(super) input: Arc<VideoInfo>,
-    /// Its presentation time.
-    pub(super) pts: Option<gst::ClockTime>,
 }
 
 /// What downstream was told of the pictures.

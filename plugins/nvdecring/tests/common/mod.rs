@@ -45,7 +45,10 @@ impl Out {
 pub struct Outcome {
     pub pictures: Vec<Out>,
     pub caps: Vec<gst::Caps>,
+    /// Those of the decoder, or of the pipeline where it has none of that name.
     pub errors: Vec<String>,
+    /// Those of elements that were told to stop.
+    pub other_errors: Vec<String>,
     pub warnings: Vec<String>,
     pub structures: Vec<gst::Structure>,
     pub stats: Option<gst::Structure>,
@@ -217,8 +220,13 @@ impl Bench {
                 return true;
             }
             gst::MessageView::Error(error) => {
-                out.errors
-                    .push(format!("{} {:?}", error.error(), error.debug()));
+                let text = format!("{} {:?}", error.error(), error.debug());
+                let from = message.src().map(|source| source.name());
+                if from.as_deref() == Some("dec") || self.pipeline.by_name("dec").is_none() {
+                    out.errors.push(text);
+                } else {
+                    out.other_errors.push(text);
+                }
                 return true;
             }
             gst::MessageView::Warning(warning) => out.warnings.push(warning.error().to_string()),
