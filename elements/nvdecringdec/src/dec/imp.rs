@@ -72,6 +72,10 @@ impl ObjectImpl for NvdecRingDec {
         obj.set_packetized(true);
         obj.set_needs_format(true);
         obj.set_use_default_pad_acceptcaps(true);
+        // What downstream takes says nothing of the streams that can be decoded.
+        if let Some(pad) = obj.static_pad("sink") {
+            pad.set_pad_flags(gst::PadFlags::ACCEPT_TEMPLATE);
+        }
     }
 }
 
