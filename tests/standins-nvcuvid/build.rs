@@ -4,7 +4,10 @@
 
 fn main() {
     println!("cargo::rerun-if-changed=src/dav1d.c");
-    let library = match pkg_config::Config::new().atleast_version("1.0").probe("dav1d") {
+    let library = match pkg_config::Config::new()
+        .atleast_version("1.0")
+        .probe("dav1d")
+    {
         Ok(library) => library,
         Err(error) => {
             eprintln!("libdav1d is needed (Debian: apt install libdav1d-dev)\n{error}");

@@ -48,6 +48,8 @@ pub struct Shown {
     pub order: FieldOrder,
     /// Fields by which it is shown longer, -1 for a field without its pair.
     pub repeat: i32,
+    /// The stream is damaged there, and what is missing was concealed.
+    pub damaged: bool,
 }
 
 /// What came of a unit.
@@ -155,6 +157,7 @@ impl Libav {
         Some(Event::Shown(Shown {
             order: picture.field_order(),
             repeat,
+            damaged: picture.damage().any(),
             lease,
         }))
     }

@@ -149,7 +149,7 @@ impl Drop for Picture {
     }
 }
 
-/// A decoded picture whose shown form has film grain and a surface of its own.
+/// A hidden picture whose form with film grain waits, in a surface of its own, to be shown.
 #[derive(Debug)]
 struct Grained {
     plain: Weak<Lease>,
@@ -206,25 +206,32 @@ impl Dav1d {
     fn came(&mut self, picture: &Picture, events: &mut Vec<Event>) {
         let plain = picture.lease();
         self.known.retain(|known| known.strong_count() > 0);
-        self.grained.retain(|grained| grained.plain.strong_count() > 0);
+        self.grained
+            .retain(|grained| grained.plain.strong_count() > 0);
         let is = |weak: &Weak<Lease>| std::ptr::eq(weak.as_ptr(), Arc::as_ptr(&plain));
         let is_new = !self.known.iter().any(is);
+        let mut shown = None;
         if is_new {
             self.known.push_back(Arc::downgrade(&plain));
-            events.push(self.decoded(picture, plain.clone()));
+            let decoded = self.decoded(picture, plain.clone());
+            shown = Some(decoded.lease.clone());
+            events.push(Event::Decoded(decoded));
         }
         if !is_new || picture.0.is_shown != 0 {
-            let grained = self.grained.iter().find(|grained| is(&grained.plain));
-            let lease = grained.map_or(plain.clone(), |grained| grained.shown.clone());
+            let lease = match self.grained.iter().position(|grained| is(&grained.plain)) {
+                Some(waiting) => self.grained.remove(waiting).shown,
+                None => shown.unwrap_or_else(|| plain.clone()),
+            };
             events.push(Event::Shown(Shown {
                 lease,
                 order: FieldOrder::Progressive,
                 repeat: 0,
+                damaged: false,
             }));
         }
     }
 
-    fn decoded(&mut self, picture: &Picture, plain: Arc<Lease>) -> Event {
+    fn decoded(&mut self, picture: &Picture, plain: Arc<Lease>) -> Decoded {
         let kind = match picture.0.is_inter {
             0 => PictureKind::I,
             _ => PictureKind::P,
@@ -233,33 +240,34 @@ impl Dav1d {
             .then(|| self.grain(picture))
             .flatten();
         let Some(grained) = grained else {
-            return Event::Decoded(Decoded {
+            return Decoded {
                 lease: plain,
                 without_grain: None,
                 pixels: picture.pixels(),
                 kind,
                 field: None,
-            });
+            };
         };
         let shown = grained.lease();
-        self.grained.push(Grained {
-            plain: Arc::downgrade(&plain),
-            shown: shown.clone(),
-        });
-        Event::Decoded(Decoded {
+        if picture.0.is_shown == 0 {
+            self.grained.push(Grained {
+                plain: Arc::downgrade(&plain),
+                shown: shown.clone(),
+            });
+        }
+        Decoded {
             lease: shown,
             without_grain: Some(plain),
             pixels: grained.pixels(),
             kind,
             field: None,
-        })
+        }
     }
 
     fn grain(&mut self, picture: &Picture) -> Option<Picture> {
         let mut out = std::mem::MaybeUninit::<RawPicture>::zeroed();
         // SAFETY: both pictures are the shim's, the second to be filled.
-        let code =
-            unsafe { standin_dav1d_grain(self.raw.as_ptr(), &picture.0, out.as_mut_ptr()) };
+        let code = unsafe { standin_dav1d_grain(self.raw.as_ptr(), &picture.0, out.as_mut_ptr()) };
         if code < 0 {
             log(|| format!("no film grain: libdav1d error {code}"));
             return None;
@@ -275,8 +283,7 @@ impl Backend for Dav1d {
         let mut rest = unit;
         while !rest.is_empty() {
             // SAFETY: the decoder is open, and the bytes are the slice's.
-            let sent =
-                unsafe { standin_dav1d_send(self.raw.as_ptr(), rest.as_ptr(), rest.len()) };
+            let sent = unsafe { standin_dav1d_send(self.raw.as_ptr(), rest.as_ptr(), rest.len()) };
             let before = events.len();
             self.receive(&mut events);
             match usize::try_from(sent) {

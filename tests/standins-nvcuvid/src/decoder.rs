@@ -18,7 +18,7 @@ use crate::setup::Setup;
 use crate::{faults, lock, pin};
 
 /// A picture in a decode surface.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Job {
     done_at: Instant,
     pixels: Option<Arc<Pixels>>,
@@ -201,13 +201,8 @@ impl Decoder {
         })
     }
 
-    fn queue(
-        &self,
-        params: &CUVIDPICPARAMS,
-        coded: Coded,
-        room: usize,
-    ) -> Result<(), CuResult> {
-        let mut state = lock(&self.state);
+    fn queue(&self, params: &CUVIDPICPARAMS, coded: Coded, room: usize) -> Result<(), CuResult> {
+        let state = lock(&self.state);
         let index = surface_index(params.CurrPicIdx, &state, "cuvidDecodePicture")?;
         if let Some(plain) = without_grain(&state.setup, params) {
             let plain = surface_index(plain, &state, "cuvidDecodePicture")?;
@@ -216,8 +211,6 @@ impl Decoder {
                     "cuvidDecodePicture into surface {plain}, which is mapped"
                 ));
             }
-            // It is referred to, and never shown.
-            state.surfaces[plain].job = None;
         }
         if state.surfaces[index].holders > 0 {
             mistake(&format!(
@@ -276,7 +269,9 @@ impl Decoder {
                 None => cuvidDecodeStatus_Invalid,
                 Some(job) if !job.is_done(Instant::now()) => cuvidDecodeStatus_InProgress,
                 Some(job) if job.faults.error => cuvidDecodeStatus_Error,
-                Some(job) if job.faults.concealed => cuvidDecodeStatus_Error_Concealed,
+                Some(job) if job.faults.concealed || job.showing.is_damaged() => {
+                    cuvidDecodeStatus_Error_Concealed
+                }
                 Some(_) => cuvidDecodeStatus_Success,
             })
         })

@@ -457,6 +457,9 @@ impl State {
         } else {
             self.timestamps.shown_with(token, own)
         };
+        if shown.damaged {
+            showing.damage();
+        }
         showing.show();
         let mut info = CUVIDPARSERDISPINFO {
             picture_index: shown.lease.index as i32,

@@ -19,12 +19,23 @@ pub struct Showing {
     shown: AtomicBool,
     /// Nobody waits for it any more: it was mapped, or its parser is gone.
     settled: AtomicBool,
+    damaged: AtomicBool,
 }
 
 impl Showing {
     /// The display callback was called.
     pub fn show(&self) {
         self.shown.store(true, Ordering::Relaxed);
+    }
+
+    /// What the stream lacks of it was concealed.
+    pub fn damage(&self) {
+        self.damaged.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the stream is damaged there.
+    pub fn is_damaged(&self) -> bool {
+        self.damaged.load(Ordering::Relaxed)
     }
 
     /// It is mapped, or the parser is gone.
