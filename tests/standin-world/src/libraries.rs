@@ -55,17 +55,15 @@ fn build() -> &'static Path {
 /// Installs both stand-ins under the names that clients look for.
 pub fn install(folder: &Path) {
     let built = build();
-    for (library, names) in [
-        ("libstandin_cuda.so", ["libcuda.so.1", "libcuda.so"]),
-        (
-            "libstandin_nvcuvid.so",
-            ["libnvcuvid.so.1", "libnvcuvid.so"],
-        ),
+    for (library, name, other) in [
+        ("libstandin_cuda.so", "libcuda.so.1", "libcuda.so"),
+        ("libstandin_nvcuvid.so", "libnvcuvid.so.1", "libnvcuvid.so"),
     ] {
-        for name in names {
-            std::fs::copy(built.join(library), folder.join(name))
-                .unwrap_or_else(|error| panic!("{library}: {error}"));
-        }
+        std::fs::copy(built.join(library), folder.join(name))
+            .unwrap_or_else(|error| panic!("{library}: {error}"));
+        // One file under both names: two would be two libraries for the loader, each with a device of its own.
+        std::os::unix::fs::symlink(name, folder.join(other))
+            .unwrap_or_else(|error| panic!("{other}: {error}"));
     }
 }
 

@@ -12,7 +12,7 @@ use gst_app::{AppSink, AppSinkCallbacks};
 use gst_video::prelude::*;
 
 /// Nothing that goes on takes that long on any machine.
-pub const LONG: gst::ClockTime = gst::ClockTime::from_seconds(120);
+pub const LONG: gst::ClockTime = gst::ClockTime::from_seconds(90);
 
 /// Starts GStreamer with the plugin, once.
 pub fn init() {
@@ -257,9 +257,9 @@ impl Bench {
                 .has_property("stats")
                 .then(|| decoder.property::<gst::Structure>("stats"))
         });
-        self.pipeline
-            .set_state(gst::State::Null)
-            .expect("it goes to NULL");
+        let stopped = self.pipeline.set_state(gst::State::Null);
+        // Decoders of others may fail at that too.
+        assert!(stopped.is_ok() || stats.is_none(), "it goes to NULL");
         let mut out = std::mem::take(&mut *self.out.lock().unwrap_or_else(PoisonError::into_inner));
         out.stats = stats;
         out
