@@ -162,6 +162,30 @@ pub(crate) fn output_info(format: &StreamFormat, input: &VideoInfo) -> Option<Vi
         .ok()
 }
 
+/// Caps and size of a format's pictures in device memory. Rates and colours do not matter to memory.
+pub(crate) fn device_caps(format: &StreamFormat) -> Option<(gst::Caps, u32)> {
+    let (width, height) = (format.crop.width, format.crop.height);
+    let info = VideoInfo::builder(video_format(format)?, width, height)
+        .build()
+        .ok()?;
+    let size = u32::try_from(info.size()).ok()?;
+    Some((in_device_memory(&info)?, size))
+}
+
+/// The caps of pictures in device memory.
+pub(crate) fn in_device_memory(info: &VideoInfo) -> Option<gst::Caps> {
+    let mut caps = info.to_caps().ok()?;
+    caps.make_mut()
+        .set_features_simple(Some(gst::CapsFeatures::new([CUDA_MEMORY])));
+    Some(caps)
+}
+
+/// Whether any of these caps are pictures in device memory.
+pub(crate) fn take_device_memory(caps: &gst::CapsRef) -> bool {
+    caps.iter_with_features()
+        .any(|(_, features)| features.contains(CUDA_MEMORY))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,6 +7,7 @@
 //! | `dec` | the GObject side: properties, states, events, frames in |
 //! | `caps` | pad templates; which codec caps mean, which caps pictures have |
 //! | `target` | where pictures are copied to |
+//! | `gstcuda` | GStreamer's libgstcuda, opened at run time |
 //! | `output` | pictures and dropped frames on their way out |
 //! | `running` | a session with its watchdog; opening without hanging |
 //! | `messages` | the structures on the bus |
@@ -18,6 +19,7 @@
 mod caps;
 mod dec;
 mod failure;
+mod gstcuda;
 mod messages;
 mod output;
 mod running;

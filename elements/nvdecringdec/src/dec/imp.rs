@@ -17,6 +17,7 @@ use nvdecring_core::Error;
 
 use super::settings::{Settings, properties};
 use super::state::State;
+use crate::gstcuda::CudaContext;
 use crate::running::{Abandoned, Patience};
 use crate::{caps, failure, messages};
 
@@ -37,6 +38,8 @@ pub struct NvdecRingDec {
     pub(super) settings: Mutex<Settings>,
     pub(super) state: Mutex<State>,
     pub(super) patience: Arc<Patience>,
+    /// The context of pictures in device memory.
+    pub(super) shared: Mutex<Option<CudaContext>>,
 }
 
 /// A poisoned lock means that a panic was caught and posted already; the data is plain.
@@ -109,12 +112,23 @@ impl ElementImpl for NvdecRingDec {
                     self.post_error_message(message);
                     gst::StateChangeError
                 })?;
+                self.open_shared_context();
             }
             gst::StateChange::ReadyToPaused => self.patience.reset(),
             gst::StateChange::PausedToReady => self.release_streaming_thread(),
             _ => {}
         }
-        self.parent_change_state(transition)
+        let result = self.parent_change_state(transition);
+        if transition == gst::StateChange::ReadyToNull {
+            let shared = lock(&self.shared).take();
+            drop(shared);
+        }
+        result
+    }
+
+    fn set_context(&self, context: &gst::Context) {
+        self.take_shared_context(context);
+        self.parent_set_context(context);
     }
 }
 
@@ -191,6 +205,14 @@ impl VideoDecoderImpl for NvdecRingDec {
             self.flush_ring();
         }
         handled
+    }
+
+    fn sink_query(&self, query: &mut gst::QueryRef) -> bool {
+        self.answers_context(query) || VideoDecoderImplExt::parent_sink_query(self, query)
+    }
+
+    fn src_query(&self, query: &mut gst::QueryRef) -> bool {
+        self.answers_context(query) || VideoDecoderImplExt::parent_src_query(self, query)
     }
 
     fn flush(&self) -> bool {

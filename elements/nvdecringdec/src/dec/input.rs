@@ -17,7 +17,7 @@ use super::state::Entry;
 use crate::output::{Output, observer};
 use crate::running::{Abandoned, Running};
 use crate::stream_lock::Unlocked;
-use crate::target::Session;
+use crate::target::{Session, Target};
 
 /// Time for a session to open. The ring's own limit comes first.
 const OPEN_TIME: Duration = Duration::from_secs(60);
@@ -200,15 +200,22 @@ impl NvdecRingDec {
         let obj = self.obj();
         let output = Output::new(obj.downgrade());
         let observer = observer(obj.downgrade());
+        let (context, target) = match self.device_memory(&settings) {
+            Some((context, memory)) => (ContextSource::Shared(context), Target::Device(memory)),
+            None => (
+                ContextSource::Device(settings.cuda_device_id),
+                Target::Host(HostMemory::default()),
+            ),
+        };
         let nvdec = Settings {
             codec,
             display_delay: config.display_delay,
-            context: ContextSource::Device(settings.cuda_device_id),
+            context,
         };
         let device = gate(settings.cuda_device_id);
         let open = move || {
             Session::open(
-                Arc::new(Nvdec::new(nvdec, HostMemory::default())),
+                Arc::new(Nvdec::new(nvdec, target)),
                 device,
                 config,
                 Box::new(output),

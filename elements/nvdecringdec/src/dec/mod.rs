@@ -2,6 +2,7 @@
 
 //! The GObject side of the element.
 
+mod device;
 mod imp;
 mod input;
 mod pictures;

@@ -17,7 +17,7 @@ use super::state::{Configured, Entry};
 use super::{NvdecRingCorrupted, NvdecRingDec as Element};
 use crate::caps;
 use crate::messages::{self, FrameReport};
-use crate::target::Picture;
+use crate::target::{Frame, Picture};
 
 impl NvdecRingDec {
     /// A decoded picture, in display order.
@@ -69,7 +69,8 @@ impl NvdecRingDec {
         let (mut frame, same) = (frame(&obj, entry)?, frame(&obj, entry)?);
         self.ask_for_sync_point(&frame, picture.damage != Damage::None);
         let flow = if goes_on {
-            match self.configure(&picture.format, entry) {
+            let device = matches!(picture.frame, Frame::Device(_));
+            match self.configure(&picture.format, entry, device) {
                 Ok(configured) => {
                     let buffer = buffer(picture, &configured);
                     frame.set_output_buffer(buffer);
@@ -99,10 +100,12 @@ impl NvdecRingDec {
         &self,
         format: &Arc<StreamFormat>,
         entry: &Entry,
+        device: bool,
     ) -> Result<Configured, gst::FlowError> {
         if let Some(configured) = &lock(&self.state).configured
             && configured.format == *format
             && configured.input == entry.input
+            && configured.device == device
         {
             return Ok(configured.clone());
         }
@@ -110,11 +113,16 @@ impl NvdecRingDec {
         let info = caps::output_info(format, &entry.input).ok_or(gst::FlowError::NotNegotiated)?;
         let mut output = obj.set_output_state(info.format(), info.width(), info.height(), None)?;
         output.set_info(info.clone());
+        if device {
+            let caps = caps::in_device_memory(&info).ok_or(gst::FlowError::NotNegotiated)?;
+            output.set_caps(&caps);
+        }
         obj.negotiate(output)?;
         let configured = Configured {
             format: format.clone(),
             input: entry.input.clone(),
             video: info.format(),
+            device,
         };
         lock(&self.state).configured = Some(configured.clone());
         Ok(configured)
@@ -244,16 +252,26 @@ fn frame<'a>(obj: &'a Element, entry: &Entry) -> Option<gst_video::VideoCodecFra
     obj.frame(i32::try_from(entry.number).ok()?)
 }
 
-/// The picture as a buffer: its memory is the decoder's pinned one, which goes back when the buffer does.
+/// The picture as a buffer.
 fn buffer(picture: Picture, configured: &Configured) -> gst::Buffer {
-    let Picture {
-        frame,
-        shown,
-        damage,
-        ..
-    } = picture;
+    let (shown, damage) = (picture.shown, picture.damage);
+    let mut buffer = match picture.frame {
+        Frame::Host(frame) => host_buffer(frame, configured.video),
+        Frame::Device(buffer) => buffer,
+    };
+    if let Some(buffer) = buffer.get_mut() {
+        buffer.set_video_flags(field_flags(&shown, configured.format.progressive));
+        if damage != Damage::None {
+            buffer.set_flags(gst::BufferFlags::CORRUPTED);
+        }
+    }
+    buffer
+}
+
+/// Its memory is the decoder's page-locked one, which goes back when the buffer does.
+fn host_buffer(frame: HostFrame, video: gst_video::VideoFormat) -> gst::Buffer {
     let layout = frame.layout().clone();
-    let mut buffer = gst::Buffer::from_mut_slice::<HostFrame>(frame);
+    let mut buffer = gst::Buffer::from_mut_slice(frame);
     if let Some(buffer) = buffer.get_mut() {
         let offsets: Vec<usize> = layout.planes.iter().map(|plane| plane.offset).collect();
         let strides: Vec<i32> = layout
@@ -265,7 +283,7 @@ fn buffer(picture: Picture, configured: &Configured) -> gst::Buffer {
         let added = VideoMeta::add_full(
             buffer,
             VideoFrameFlags::empty(),
-            configured.video,
+            video,
             layout.width,
             layout.height,
             &offsets,
@@ -273,10 +291,6 @@ fn buffer(picture: Picture, configured: &Configured) -> gst::Buffer {
         );
         if let Err(error) = added {
             gst::debug!(CAT, "no video meta: {error}");
-        }
-        buffer.set_video_flags(field_flags(&shown, configured.format.progressive));
-        if damage != Damage::None {
-            buffer.set_flags(gst::BufferFlags::CORRUPTED);
         }
     }
     buffer

@@ -26,6 +26,8 @@ pub(super) struct Configured {
     pub(super) format: Arc<StreamFormat>,
     pub(super) input: Arc<VideoInfo>,
     pub(super) video: gst_video::VideoFormat,
+    /// In device memory.
+    pub(super) device: bool,
 }
 
 #[derive(Default)]
