@@ -6,7 +6,8 @@ set -eu
 cd "$(dirname "$0")"
 header=$(mktemp --suffix=.h)
 trap 'rm -f "$header"' EXIT
-echo '#include <vpl/mfx.h>' > "$header"
+# What is experimental in 2.8 (the extended device identity) is part of the interface from 2.9 on.
+printf '#define ONEVPL_EXPERIMENTAL\n#include <vpl/mfx.h>\n' > "$header"
 
 types='mfx(Bitstream|VideoParam|FrameSurface1|FrameSurfaceInterface|FrameData|FrameInfo|InfoMFX'
 types="$types|ImplDescription|DecoderDescription|DeviceDescription|AccelerationModeDescription"

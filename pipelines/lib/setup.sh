@@ -18,11 +18,11 @@ declare -rA packages=(
     [build]='gcc libc6-dev pkg-config libgstreamer1.0-dev libgstreamer-plugins-base1.0-dev'
     [run]='gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good
         gstreamer1.0-plugins-bad gstreamer1.0-libav'
-    # x264enc; the Python reader; NVIDIA's headers; a client of the CUDA stand-in.
+    # x264enc; the Python reader; NVIDIA's headers; a client of the CUDA stand-in; a render node for qsv.
     [test]='gstreamer1.0-plugins-ugly python3-gst-1.0 gir1.2-gst-plugins-base-1.0 libffmpeg-nvenc-dev
-        libvpl-dev libvpl2 onevpl-tools ffmpeg valgrind'
-    # The software runtimes: libavcodec, and what makes bindings of it.
-    [runtimes]='libavcodec-dev libavutil-dev libclang-dev'
+        libvpl-dev libvpl2 onevpl-tools ffmpeg valgrind umockdev'
+    # The software runtimes: libavcodec and libdav1d, and what makes bindings of the former.
+    [runtimes]='libavcodec-dev libavutil-dev libdav1d-dev libclang-dev'
 )
 
 say() {

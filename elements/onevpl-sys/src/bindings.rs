@@ -533,6 +533,7 @@ pub type mfxI64 = ::std::os::raw::c_longlong;
 pub type mfxHDL = *mut ::std::os::raw::c_void;
 pub type mfxMemId = mfxHDL;
 pub type mfxChar = ::std::os::raw::c_char;
+pub type mfxFP16 = ::std::os::raw::c_ushort;
 #[repr(C)]
 #[derive(Copy, Clone)]
 pub union mfxStructVersion {
@@ -584,6 +585,7 @@ pub const MFX_VARIANT_TYPE_I64: mfxVariantType = 8;
 pub const MFX_VARIANT_TYPE_F32: mfxVariantType = 9;
 pub const MFX_VARIANT_TYPE_F64: mfxVariantType = 10;
 pub const MFX_VARIANT_TYPE_PTR: mfxVariantType = 11;
+pub const MFX_VARIANT_TYPE_FP16: mfxVariantType = 12;
 pub type mfxVariantType = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Copy, Clone)]
@@ -605,6 +607,7 @@ pub union mfxVariant_data {
     pub I64: mfxI64,
     pub F32: mfxF32,
     pub F64: mfxF64,
+    pub FP16: mfxFP16,
     pub Ptr: mfxHDL,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
@@ -629,6 +632,8 @@ const _: () = {
         [::std::mem::offset_of!(mfxVariant_data, F32) - 0usize];
     ["Offset of field: mfxVariant_data::F64"]
         [::std::mem::offset_of!(mfxVariant_data, F64) - 0usize];
+    ["Offset of field: mfxVariant_data::FP16"]
+        [::std::mem::offset_of!(mfxVariant_data, FP16) - 0usize];
     ["Offset of field: mfxVariant_data::Ptr"]
         [::std::mem::offset_of!(mfxVariant_data, Ptr) - 0usize];
 };
@@ -1186,7 +1191,8 @@ pub struct mfxEncoderDescription_encoder {
     pub CodecID: mfxU32,
     pub MaxcodecLevel: mfxU16,
     pub BiDirectionalPrediction: mfxU16,
-    pub reserved: [mfxU16; 7usize],
+    pub ReportedStats: mfxU16,
+    pub reserved: [mfxU16; 6usize],
     pub NumProfiles: mfxU16,
     pub Profiles: *mut mfxEncoderDescription_encoder_encprofile,
 }
@@ -1287,8 +1293,10 @@ const _: () = {
         [::std::mem::offset_of!(mfxEncoderDescription_encoder, MaxcodecLevel) - 4usize];
     ["Offset of field: mfxEncoderDescription_encoder::BiDirectionalPrediction"]
         [::std::mem::offset_of!(mfxEncoderDescription_encoder, BiDirectionalPrediction) - 6usize];
+    ["Offset of field: mfxEncoderDescription_encoder::ReportedStats"]
+        [::std::mem::offset_of!(mfxEncoderDescription_encoder, ReportedStats) - 8usize];
     ["Offset of field: mfxEncoderDescription_encoder::reserved"]
-        [::std::mem::offset_of!(mfxEncoderDescription_encoder, reserved) - 8usize];
+        [::std::mem::offset_of!(mfxEncoderDescription_encoder, reserved) - 10usize];
     ["Offset of field: mfxEncoderDescription_encoder::NumProfiles"]
         [::std::mem::offset_of!(mfxEncoderDescription_encoder, NumProfiles) - 22usize];
     ["Offset of field: mfxEncoderDescription_encoder::Profiles"]
@@ -1757,15 +1765,77 @@ impl Default for mfxImplementedFunctions {
         }
     }
 }
+#[repr(C)]
+#[derive(Copy, Clone)]
+pub struct mfxExtendedDeviceId {
+    pub Version: mfxStructVersion,
+    pub VendorID: mfxU16,
+    pub DeviceID: mfxU16,
+    pub PCIDomain: mfxU32,
+    pub PCIBus: mfxU32,
+    pub PCIDevice: mfxU32,
+    pub PCIFunction: mfxU32,
+    pub DeviceLUID: [mfxU8; 8usize],
+    pub LUIDDeviceNodeMask: mfxU32,
+    pub LUIDValid: mfxU32,
+    pub DRMRenderNodeNum: mfxU32,
+    pub DRMPrimaryNodeNum: mfxU32,
+    pub reserved1: [mfxU8; 20usize],
+    pub DeviceName: [mfxChar; 128usize],
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of mfxExtendedDeviceId"][::std::mem::size_of::<mfxExtendedDeviceId>() - 196usize];
+    ["Alignment of mfxExtendedDeviceId"][::std::mem::align_of::<mfxExtendedDeviceId>() - 4usize];
+    ["Offset of field: mfxExtendedDeviceId::Version"]
+        [::std::mem::offset_of!(mfxExtendedDeviceId, Version) - 0usize];
+    ["Offset of field: mfxExtendedDeviceId::VendorID"]
+        [::std::mem::offset_of!(mfxExtendedDeviceId, VendorID) - 2usize];
+    ["Offset of field: mfxExtendedDeviceId::DeviceID"]
+        [::std::mem::offset_of!(mfxExtendedDeviceId, DeviceID) - 4usize];
+    ["Offset of field: mfxExtendedDeviceId::PCIDomain"]
+        [::std::mem::offset_of!(mfxExtendedDeviceId, PCIDomain) - 8usize];
+    ["Offset of field: mfxExtendedDeviceId::PCIBus"]
+        [::std::mem::offset_of!(mfxExtendedDeviceId, PCIBus) - 12usize];
+    ["Offset of field: mfxExtendedDeviceId::PCIDevice"]
+        [::std::mem::offset_of!(mfxExtendedDeviceId, PCIDevice) - 16usize];
+    ["Offset of field: mfxExtendedDeviceId::PCIFunction"]
+        [::std::mem::offset_of!(mfxExtendedDeviceId, PCIFunction) - 20usize];
+    ["Offset of field: mfxExtendedDeviceId::DeviceLUID"]
+        [::std::mem::offset_of!(mfxExtendedDeviceId, DeviceLUID) - 24usize];
+    ["Offset of field: mfxExtendedDeviceId::LUIDDeviceNodeMask"]
+        [::std::mem::offset_of!(mfxExtendedDeviceId, LUIDDeviceNodeMask) - 32usize];
+    ["Offset of field: mfxExtendedDeviceId::LUIDValid"]
+        [::std::mem::offset_of!(mfxExtendedDeviceId, LUIDValid) - 36usize];
+    ["Offset of field: mfxExtendedDeviceId::DRMRenderNodeNum"]
+        [::std::mem::offset_of!(mfxExtendedDeviceId, DRMRenderNodeNum) - 40usize];
+    ["Offset of field: mfxExtendedDeviceId::DRMPrimaryNodeNum"]
+        [::std::mem::offset_of!(mfxExtendedDeviceId, DRMPrimaryNodeNum) - 44usize];
+    ["Offset of field: mfxExtendedDeviceId::reserved1"]
+        [::std::mem::offset_of!(mfxExtendedDeviceId, reserved1) - 48usize];
+    ["Offset of field: mfxExtendedDeviceId::DeviceName"]
+        [::std::mem::offset_of!(mfxExtendedDeviceId, DeviceName) - 68usize];
+};
+impl Default for mfxExtendedDeviceId {
+    fn default() -> Self {
+        let mut s = ::std::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::std::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
 pub const MFX_IMPLCAPS_IMPLDESCSTRUCTURE: mfxImplCapsDeliveryFormat = 1;
 pub const MFX_IMPLCAPS_IMPLEMENTEDFUNCTIONS: mfxImplCapsDeliveryFormat = 2;
 pub const MFX_IMPLCAPS_IMPLPATH: mfxImplCapsDeliveryFormat = 3;
+pub const MFX_IMPLCAPS_DEVICE_ID_EXTENDED: mfxImplCapsDeliveryFormat = 4;
 pub type mfxImplCapsDeliveryFormat = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct mfxInitializationParam {
     pub AccelerationMode: mfxAccelerationMode,
-    pub reserved: [mfxU16; 3usize],
+    pub DeviceCopy: mfxU16,
+    pub reserved: [mfxU16; 2usize],
     pub NumExtParam: mfxU16,
     pub ExtParam: *mut *mut mfxExtBuffer,
     pub VendorImplID: mfxU32,
@@ -1778,8 +1848,10 @@ const _: () = {
         [::std::mem::align_of::<mfxInitializationParam>() - 8usize];
     ["Offset of field: mfxInitializationParam::AccelerationMode"]
         [::std::mem::offset_of!(mfxInitializationParam, AccelerationMode) - 0usize];
+    ["Offset of field: mfxInitializationParam::DeviceCopy"]
+        [::std::mem::offset_of!(mfxInitializationParam, DeviceCopy) - 4usize];
     ["Offset of field: mfxInitializationParam::reserved"]
-        [::std::mem::offset_of!(mfxInitializationParam, reserved) - 4usize];
+        [::std::mem::offset_of!(mfxInitializationParam, reserved) - 6usize];
     ["Offset of field: mfxInitializationParam::NumExtParam"]
         [::std::mem::offset_of!(mfxInitializationParam, NumExtParam) - 10usize];
     ["Offset of field: mfxInitializationParam::ExtParam"]
@@ -2040,6 +2112,8 @@ pub const MFX_FOURCC_I420: _bindgen_ty_5 = 1448433993;
 pub const MFX_FOURCC_I422: _bindgen_ty_5 = 842150985;
 pub const MFX_FOURCC_BGRA: _bindgen_ty_5 = 876758866;
 pub const MFX_FOURCC_BGRP: _bindgen_ty_5 = 1347569474;
+pub const MFX_FOURCC_XYUV: _bindgen_ty_5 = 1448434008;
+pub const MFX_FOURCC_ABGR16F: _bindgen_ty_5 = 1179797314;
 pub type _bindgen_ty_5 = ::std::os::raw::c_uint;
 pub const MFX_PICSTRUCT_UNKNOWN: _bindgen_ty_6 = 0;
 pub const MFX_PICSTRUCT_PROGRESSIVE: _bindgen_ty_6 = 1;
@@ -2620,6 +2694,23 @@ impl mfxA2RGB10 {
     }
 }
 #[repr(C)]
+#[derive(Debug, Default, Copy, Clone)]
+pub struct mfxABGR16FP {
+    pub R: mfxFP16,
+    pub G: mfxFP16,
+    pub B: mfxFP16,
+    pub A: mfxFP16,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of mfxABGR16FP"][::std::mem::size_of::<mfxABGR16FP>() - 8usize];
+    ["Alignment of mfxABGR16FP"][::std::mem::align_of::<mfxABGR16FP>() - 2usize];
+    ["Offset of field: mfxABGR16FP::R"][::std::mem::offset_of!(mfxABGR16FP, R) - 0usize];
+    ["Offset of field: mfxABGR16FP::G"][::std::mem::offset_of!(mfxABGR16FP, G) - 2usize];
+    ["Offset of field: mfxABGR16FP::B"][::std::mem::offset_of!(mfxABGR16FP, B) - 4usize];
+    ["Offset of field: mfxABGR16FP::A"][::std::mem::offset_of!(mfxABGR16FP, A) - 6usize];
+};
+#[repr(C)]
 #[derive(Copy, Clone)]
 pub struct mfxFrameData {
     pub __bindgen_anon_1: mfxFrameData__bindgen_ty_1,
@@ -2778,6 +2869,7 @@ pub union mfxFrameData__bindgen_ty_5 {
     pub V16: *mut mfxU16,
     pub B: *mut mfxU8,
     pub A2RGB10: *mut mfxA2RGB10,
+    pub ABGRFP16: *mut mfxABGR16FP,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -2795,6 +2887,8 @@ const _: () = {
         [::std::mem::offset_of!(mfxFrameData__bindgen_ty_5, B) - 0usize];
     ["Offset of field: mfxFrameData__bindgen_ty_5::A2RGB10"]
         [::std::mem::offset_of!(mfxFrameData__bindgen_ty_5, A2RGB10) - 0usize];
+    ["Offset of field: mfxFrameData__bindgen_ty_5::ABGRFP16"]
+        [::std::mem::offset_of!(mfxFrameData__bindgen_ty_5, ABGRFP16) - 0usize];
 };
 impl Default for mfxFrameData__bindgen_ty_5 {
     fn default() -> Self {
@@ -3643,6 +3737,7 @@ pub const MFX_EXTBUFF_AV1_FILM_GRAIN_PARAM: _bindgen_ty_33 = 1195782465;
 pub const MFX_EXTBUFF_HYPER_MODE_PARAM: _bindgen_ty_33 = 1297111368;
 pub const MFX_EXTBUFF_UNIVERSAL_TEMPORAL_LAYERS: _bindgen_ty_33 = 1347245141;
 pub const MFX_EXTBUFF_UNIVERSAL_REFLIST_CTRL: _bindgen_ty_33 = 1414745170;
+pub const MFX_EXTBUFF_ENCODESTATS: _bindgen_ty_33 = 1112755781;
 pub const MFX_EXTBUFF_VPP_3DLUT: _bindgen_ty_33 = 1414284372;
 pub const MFX_EXTBUFF_ALLOCATION_HINTS: _bindgen_ty_33 = 1212369985;
 pub type _bindgen_ty_33 = ::std::os::raw::c_uint;

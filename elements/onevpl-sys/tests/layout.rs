@@ -112,7 +112,7 @@ fn nested_facts() -> Vec<(&'static str, usize)> {
 
 fn run_c(lines: &[(String, String)]) -> BTreeMap<String, i64> {
     let mut source = String::from(
-        "#include <stddef.h>\n#include <stdio.h>\n#include <vpl/mfx.h>\nint main(void) {\n",
+        "#include <stddef.h>\n#include <stdio.h>\n#define ONEVPL_EXPERIMENTAL\n#include <vpl/mfx.h>\nint main(void) {\n",
     );
     for (key, expression) in lines {
         writeln!(

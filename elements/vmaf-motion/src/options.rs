@@ -310,6 +310,63 @@ impl MotionOptions {
 mod tests {
     use super::*;
 
+    /// The texts that users read: each names the option, what was given and what it takes.
+    #[test]
+    fn a_refusal_says_what_is_allowed() {
+        let mut options = MotionOptions::default();
+        let mut refusal =
+            |name: &str, value: &str| options.set(name, value).unwrap_err().to_string();
+        for (name, value, parts) in [
+            ("motion_force_zero", "1", ["`1`", "true or false"]),
+            ("motion_blend_factor", "7", ["`7`", "a number from 0 to 1"]),
+            (
+                "motion_blend_offset",
+                "x",
+                ["`x`", "a number from 0 to 1000"],
+            ),
+            ("no_such", "1", ["`no_such`", "`motion` takes"]),
+            (
+                "motion_filter_size",
+                "3",
+                ["`motion`", "`motion_filter_size`"],
+            ),
+        ] {
+            let said = refusal(name, value);
+            for part in parts {
+                assert!(
+                    said.contains(part),
+                    "{name}={value}: {part} is missing: {said}"
+                );
+            }
+        }
+        assert_eq!(Extractor::Float.to_string(), "float_motion");
+        for (value, text) in [
+            (OptionValue::Bool(true), "true"),
+            (OptionValue::Number(0.5), "0.5"),
+            (OptionValue::Integer(3), "3"),
+        ] {
+            assert_eq!(value.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn each_extractor_lists_its_own_options_with_their_values() {
+        let mut options = MotionOptions::default();
+        options.set("motion_max_val", "40.5").unwrap();
+        let listed: Vec<_> = options.values().collect();
+        assert!(listed.contains(&("motion_max_val", OptionValue::Number(40.5))));
+        assert!(listed.is_sorted_by_key(|(name, _)| *name));
+        let names = |options: &MotionOptions| -> Vec<_> {
+            options.values().map(|(name, _)| name).collect()
+        };
+        let float = MotionOptions {
+            extractor: Extractor::Float,
+            ..options.clone()
+        };
+        assert!(!names(&options).contains(&"motion_add_uv"));
+        assert!(names(&float).contains(&"motion_add_uv"));
+    }
+
     #[test]
     fn sorted_by_name() {
         assert!(SPECS.is_sorted_by_key(|spec| spec.name));

@@ -247,10 +247,10 @@ unsafe fn give_external(
         return Err(status);
     }
     let mut task = new_task(session, faults, Weak::new());
-    if task.done_at > Instant::now() {
-        // SAFETY: as above; the client keeps a locked surface.
-        task.locked = unsafe { external::raise_lock(work) };
-    }
+    // At least until the next call: a client that sees its work surface unlocked may pass it again before
+    // it has read the picture.
+    // SAFETY: as above; the client keeps a locked surface.
+    task.locked = unsafe { external::raise_lock(work) };
     Ok(Given {
         surface: work,
         task: Arc::new(task),

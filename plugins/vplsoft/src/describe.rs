@@ -11,6 +11,7 @@ use onevpl_sys::*;
 use crate::exports::EXPORTS;
 use crate::memory::Registry;
 use crate::params::{CODECS, MAX_SIZE};
+use crate::pose::Pose;
 use crate::surface::version;
 
 /// The API that is implemented.
@@ -30,6 +31,7 @@ struct Answer {
 enum Contents {
     Implementation { _all: Box<Implementation> },
     Functions { _all: Box<Functions> },
+    Device { _all: Box<mfxExtendedDeviceId> },
 }
 
 // SAFETY: the pointers lead to memory that the answer owns and that is never changed.
@@ -66,6 +68,11 @@ pub(crate) fn query(format: mfxImplCapsDeliveryFormat) -> Option<*mut mfxHDL> {
             let mut all = functions();
             let handle = (&raw mut all.description).cast();
             (handle, Contents::Functions { _all: all })
+        }
+        MFX_IMPLCAPS_DEVICE_ID_EXTENDED => {
+            let mut all = Box::new(device(Pose::current())?);
+            let handle = (&raw mut *all).cast();
+            (handle, Contents::Device { _all: all })
         }
         _ => return None,
     };
@@ -178,7 +185,8 @@ fn implementation() -> Box<Implementation> {
         });
         all.profiles.push(profiles);
     }
-    all.acceleration = vec![MFX_ACCEL_MODE_NA];
+    let pose = Pose::current();
+    all.acceleration = vec![pose.acceleration()];
     all.policies = vec![
         MFX_ALLOCATION_OPTIMAL,
         MFX_ALLOCATION_UNLIMITED,
@@ -187,8 +195,8 @@ fn implementation() -> Box<Implementation> {
 
     let mut description = mfxImplDescription {
         Version: version(1, 2),
-        Impl: MFX_IMPL_TYPE_SOFTWARE,
-        AccelerationMode: MFX_ACCEL_MODE_NA,
+        Impl: pose.kind(),
+        AccelerationMode: pose.acceleration(),
         ApiVersion: mfxVersion {
             __bindgen_anon_1: API,
         },
@@ -224,6 +232,25 @@ fn implementation() -> Box<Implementation> {
     };
     all.description = description;
     all
+}
+
+/// What filters for a render node look at; nothing where the pose names none.
+fn device(pose: Pose) -> Option<mfxExtendedDeviceId> {
+    let Pose::Hardware {
+        render_node: Some(node),
+    } = pose
+    else {
+        return None;
+    };
+    let mut device = mfxExtendedDeviceId {
+        Version: version(1, 0),
+        VendorID: 0x8086,
+        DRMRenderNodeNum: node,
+        DRMPrimaryNodeNum: 0x7fff_ffff, // the header's word for none
+        ..Default::default()
+    };
+    write_text(&mut device.DeviceName, "vplsoft");
+    Some(device)
 }
 
 fn functions() -> Box<Functions> {

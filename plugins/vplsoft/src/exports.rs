@@ -10,6 +10,7 @@ use std::sync::Arc;
 use onevpl_sys::*;
 
 use crate::memory::deref;
+use crate::pose::Pose;
 use crate::session::{self, Session};
 use crate::{call, describe, faults, pool, query};
 
@@ -51,7 +52,7 @@ macro_rules! exports {
 }
 
 /// A function for which a decoding runtime has nothing to do.
-fn absent(handle: mfxSession) -> MfxStatus {
+pub(crate) fn absent(handle: mfxSession) -> MfxStatus {
     on(handle, |_| MfxStatus::ERR_NOT_IMPLEMENTED)
 }
 
@@ -90,7 +91,7 @@ exports! {
     fn MFXJoinSession(handle: mfxSession, _child: mfxSession) { absent(handle) }
     fn MFXDisjoinSession(handle: mfxSession) { absent(handle) }
     fn MFXQueryIMPL(handle: mfxSession, to: *mut mfxIMPL) {
-        on(handle, |_| put(to, MFX_IMPL_SOFTWARE as mfxIMPL))
+        on(handle, |_| put(to, Pose::current().implementation()))
     }
     fn MFXQueryVersion(handle: mfxSession, to: *mut mfxVersion) {
         on(handle, |_| put(to, mfxVersion { __bindgen_anon_1: describe::API }))

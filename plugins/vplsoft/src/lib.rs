@@ -7,8 +7,10 @@
 //! | module | idea |
 //! |---|---|
 //! | `exports` | thin shims: no panic leaves them, and none calls another, because an own exported name may be bound to the dispatcher's |
+//! | `legacy` | names of API 1 that the Media SDK dispatcher insists on |
 //! | `session` | handles and what they stand for; a stale one is an error, never a pointer |
 //! | `describe` | what the dispatcher asks before it opens a session |
+//! | `pose` | software, or on demand what is taken for hardware |
 //! | `params`, `query` | sequence headers, `mfxVideoParam`, and what clients ask about it |
 //! | `decoder` | bitstream in, pictures out |
 //! | `call` | `DecodeFrameAsync`: faults, decoding, a surface, a sync point |
@@ -25,10 +27,12 @@ mod exports;
 mod external;
 mod faults;
 mod interface;
+mod legacy;
 mod memory;
 mod params;
 mod pin;
 mod pool;
+mod pose;
 mod query;
 mod session;
 mod surface;

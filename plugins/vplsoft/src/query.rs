@@ -9,6 +9,7 @@ use onevpl_sys::*;
 use crate::memory::deref;
 use crate::params;
 use crate::pool::Policy;
+use crate::pose::Pose;
 
 /// `MFXVideoDECODE_Query`.
 ///
@@ -37,8 +38,15 @@ pub(crate) unsafe fn query(input: *mut mfxVideoParam, out: *mut mfxVideoParam) -
     let (mut answer, status) = match asked {
         None => (configurable(params::mfx(out).CodecId), MfxStatus::ERR_NONE),
         Some(mut asked) => {
+            let pattern = asked.IOPattern;
+            if Pose::current().admits(pattern) {
+                asked.IOPattern = MFX_IOPATTERN_OUT_SYSTEM_MEMORY as u16;
+            }
             let status = match params::check(&mut asked) {
-                Ok(_) => depth_status(&asked),
+                Ok(_) => {
+                    asked.IOPattern = pattern;
+                    depth_status(&asked)
+                }
                 Err(status) => status,
             };
             asked.AsyncDepth = asked.AsyncDepth.min(params::MAX_ASYNC_DEPTH);

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, Weak};
 use std::time::{Duration, Instant};
 
+use av_backend::Engines;
 use onevpl_sys::{MfxStatus, mfxSyncPoint};
 
 use crate::memory::lock;
@@ -169,23 +170,12 @@ fn unlock(task: &Task) {
 
 /// When an operation of that length, begun now, is complete on a device with so many engines.
 pub(crate) fn schedule(length: Duration, engines: Option<u64>) -> Instant {
-    /// When each engine is free. The device is one for the whole process.
-    static ENGINES: Mutex<Vec<Instant>> = Mutex::new(Vec::new());
-    let now = Instant::now();
-    let Some(engines) = engines.and_then(|count| usize::try_from(count).ok()) else {
-        return now + length;
-    };
-    let mut free_at = lock(&ENGINES);
-    free_at.retain(|at| *at > now);
-    if free_at.len() < engines {
-        free_at.push(now + length);
-        return now + length;
+    /// The device is one for the whole process.
+    static ENGINES: Engines = Engines::new();
+    match engines {
+        Some(count) => ENGINES.schedule(length, count),
+        None => Instant::now() + length,
     }
-    free_at.sort_unstable();
-    // The engines beyond `engines` are those of a session that asked for more of them.
-    let at = free_at.len() - engines;
-    free_at[at] += length;
-    free_at[at]
 }
 
 #[cfg(test)]

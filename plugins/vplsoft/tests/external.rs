@@ -302,6 +302,28 @@ fn a_surface_is_locked_while_its_operation_runs() {
     assert_eq!(locked(), 0, "closing gives it back");
 }
 
+/// As on hardware, where no operation is complete when its call returns: a client that looks for an unlocked
+/// surface before each call never gets one that holds a picture it has not seen.
+#[test]
+fn a_surface_is_locked_until_the_next_call_at_least() {
+    let (client, mut data, info) = opened("", None);
+    let mut bs = Client::bitstream(&mut data, false);
+    let mut blocks = [0, 1].map(|_| vec![0; PITCH * ROWS * 3 / 2]);
+    let [mut first, mut second] = [surface(info), surface(info)];
+    for (surface, block) in [&mut first, &mut second].into_iter().zip(&mut blocks) {
+        set_planes(&mut surface.Data, block.as_mut_ptr());
+    }
+    let (first, second) = (&raw mut *first, &raw mut *second);
+    // SAFETY: the surfaces are the test's own.
+    let locked = || unsafe { ((*first).Data.Locked, (*second).Data.Locked) };
+    assert_eq!(call(&client, Some(&mut bs), first).1, first);
+    assert_eq!(locked(), (1, 0));
+    assert_eq!(call(&client, Some(&mut bs), second).1, second);
+    assert_eq!(locked(), (0, 1));
+    assert_eq!(client.close_decoder(), MfxStatus::ERR_NONE);
+    assert_eq!(locked(), (0, 0));
+}
+
 #[test]
 fn a_surface_of_the_runtime_can_be_passed_as_work_surface() {
     let (client, mut data, _) = opened("", None);

@@ -9,7 +9,7 @@
 
 mod client;
 
-use client::stage::{command, in_child, run, search_folder};
+use client::stage::{in_child, under_valgrind};
 use client::{Client, Feed, Frame, Options, live_surfaces, runtime};
 use onevpl_sys::*;
 use test_streams::named;
@@ -118,32 +118,5 @@ fn a_short_session() {
 
 #[test]
 fn valgrind_finds_no_error_and_no_leak_of_the_runtime() {
-    if std::process::Command::new("valgrind")
-        .arg("--version")
-        .output()
-        .is_err()
-    {
-        println!("skipped: valgrind is not installed (Debian: apt install valgrind)");
-        return;
-    }
-    let folder = search_folder();
-    let mut child = command("valgrind", folder.path(), "");
-    child
-        .arg(format!(
-            "--suppressions={}/tests/valgrind.supp",
-            env!("CARGO_MANIFEST_DIR")
-        ))
-        .args([
-            "--error-exitcode=99",
-            "--leak-check=full",
-            "--show-leak-kinds=definite",
-            "--errors-for-leak-kinds=definite",
-            "-q",
-        ])
-        .arg("--keep-debuginfo=yes")
-        .arg(std::env::current_exe().expect("the test's own path"))
-        .args(["--exact", "a_short_session", "--test-threads=1"])
-        .env("VPLSOFT_TEST_CHILD", "1");
-    let said = run(child, 200);
-    assert_eq!(said.code, Some(0), "{}\n{}", said.stdout, said.stderr);
+    under_valgrind("a_short_session", &[]);
 }

@@ -9,6 +9,7 @@ use elementary_stream::Codec;
 use nvcuvid_sys::*;
 
 use crate::backend::Decoded;
+use crate::codec_params;
 use crate::dav1d::Layers;
 
 /// The callbacks and their argument.
@@ -120,12 +121,7 @@ impl Client {
             params.PicWidthInMbs = pixels.width().div_ceil(16) as c_int;
             params.FrameHeightInMbs = pixels.height().div_ceil(16) as c_int;
         }
-        if codec == Codec::Av1
-            && let Some(plain) = &decoded.without_grain
-        {
-            // SAFETY: the default is all zeroes.
-            unsafe { av1::set_film_grain_reference(&mut params, plain.index as i32) };
-        }
+        codec_params::fill(&mut params, codec, decoded);
         params
     }
 }

@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 use nvcuvid_sys::*;
 
 use crate::cuda::Cuda;
-use crate::engine::{self, QUEUE};
+use crate::engine::{ENGINES, QUEUE, hang};
 use crate::faults::{DecoderFaults, PictureFaults, Plan};
 use crate::mapped::OutputSurface;
 use crate::picture::{self, Coded, Showing};
 use crate::pixels::Pixels;
 use crate::report::{log, mistake, overwritten};
 use crate::setup::Setup;
-use crate::{faults, lock, pin};
+use crate::{faults, lock};
 
 /// A picture in a decode surface.
 #[derive(Clone, Debug)]
@@ -92,7 +92,7 @@ impl Decoder {
             cuda.health()?;
             let setup = Setup::new(info)?;
             if faults.init_hang {
-                pin::hang("cuvidCreateDecoder");
+                hang("cuvidCreateDecoder");
             }
             let outputs = allocate(cuda, &setup)?;
             log(|| format!("a decoder: {setup:?}"));
@@ -178,11 +178,11 @@ impl Decoder {
             };
             let plan = lock(&self.state).faults.next_unit();
             match plan {
-                Plan::Refuse(code) => return Err(code),
-                Plan::Hang => pin::hang("cuvidDecodePicture"),
+                Plan::Refuse(code) => Err(code),
+                Plan::Hang => hang("cuvidDecodePicture"),
                 Plan::Lose => {
                     cuda.lose(self.context, CuResult::LAUNCH_FAILED);
-                    return Err(CuResult::LAUNCH_FAILED);
+                    Err(CuResult::LAUNCH_FAILED)
                 }
                 Plan::Decode {
                     drained,
@@ -226,7 +226,7 @@ impl Decoder {
         let mut state = self.wait_for_queue(state, room)?;
         let faults = state.faults.next_picture(coded.kind, coded.second_field);
         let done_at = match state.faults.engines() {
-            Some(engines) => engine::schedule(faults.latency, engines),
+            Some(engines) => ENGINES.schedule(faults.latency, engines),
             None => {
                 let start = state.busy_until.max(Instant::now());
                 state.busy_until = start + faults.latency;
@@ -331,7 +331,7 @@ impl Decoder {
         let job = job.ok_or(CuResult::MAP_FAILED)?;
         if job.faults.map_hangs {
             drop(state);
-            pin::hang("cuvidMapVideoFrame");
+            hang("cuvidMapVideoFrame");
         }
         job.showing.settle();
         let pixels = job.pixels.clone();
@@ -473,7 +473,7 @@ impl Decoder {
             let mut state = lock(&self.state);
             if state.faults.close_hangs() {
                 drop(state);
-                pin::hang("cuvidDestroyDecoder");
+                hang("cuvidDestroyDecoder");
             }
             state.destroyed = true;
             let outputs = std::mem::take(&mut state.outputs);

@@ -16,7 +16,7 @@ use crate::cuda::Cuda;
 use crate::decoder::{Decoder, MapRequest};
 use crate::parser::{Packet, Parser};
 use crate::report::mistake;
-use crate::{Table, caps, faults, pin, report};
+use crate::{Table, caps, faults, report};
 
 static PARSERS: Table<Parser> = Table::new();
 static DECODERS: Table<Decoder> = Table::new();
@@ -126,7 +126,7 @@ exports! {
         Ok(())
     }
     fn cuvidCreateDecoder(handle: *mut usize, info: *mut CUVIDDECODECREATEINFO) {
-        pin::keep_loaded();
+        av_backend::pin::keep_loaded();
         let info = take!(info);
         let lock = info.vidLock.expose_provenance();
         let context = match lock {

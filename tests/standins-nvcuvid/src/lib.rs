@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`parser`] | a bitstream goes in, callbacks come out in decoding and in display order |
 //! | [`client`] | the callbacks of a parser's client |
+//! | [`codec_params`] | the codec's own picture parameters, as far as clients look into them |
 //! | [`units`] | places inside of units |
 //! | [`format`] | a sequence header as the sequence callback tells it |
 //! | [`timestamps`] | the rule by which the parser gives out timestamps |
@@ -17,14 +18,13 @@
 //! | [`decoder`] | pictures by number: queued, decoded late, mapped, unmapped |
 //! | [`setup`] | the parameters of a decoder, checked |
 //! | [`mapped`] | output surfaces in device memory, poisoned whenever they are nobody's |
-//! | [`engine`] | when the engines are done with a picture |
+//! | [`engine`] | the device's engines and queue |
 //! | [`pixels`] | samples, and how a mapped surface shows them |
 //! | [`faults`] | what `NVSTANDIN_FAULTS` asks for |
 //! | [`context_lock`] | `cuvidCtxLock` |
 //! | [`caps`] | what the device decodes |
 //! | [`cuda`] | the libcuda of this process |
 //! | [`report`] | mistakes of the client, and the log |
-//! | [`pin`] | keeping the library loaded |
 //! | [`exports`] | the C interface |
 //!
 //! The pixels are those of libavcodec, so that a test on this library proves order, identity and lifetime, and
@@ -33,6 +33,7 @@
 pub mod backend;
 pub mod caps;
 pub mod client;
+pub mod codec_params;
 pub mod context_lock;
 pub mod cuda;
 pub mod dav1d;
@@ -44,7 +45,6 @@ pub mod format;
 pub mod mapped;
 pub mod parser;
 pub mod picture;
-pub mod pin;
 pub mod pixels;
 pub mod report;
 pub mod setup;

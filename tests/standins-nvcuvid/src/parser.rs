@@ -15,13 +15,13 @@ use nvcuvid_sys::*;
 use crate::backend::{Backend, Decoded, Event, Libav, Shown};
 use crate::client::Client;
 use crate::dav1d::{self, Dav1d, Layers};
+use crate::faults;
 use crate::format::{self, MAX_SURFACES};
 use crate::picture::{self, Coded, Showing};
 use crate::report::{log, mistake};
 use crate::surfaces::Slots;
 use crate::timestamps::Timestamps;
 use crate::units::{first_picture, frames_of};
-use crate::{faults, pin};
 
 /// Timestamps of packets that are kept for pictures which have not begun.
 const QUEUED_TIMESTAMPS: usize = 16;
@@ -102,7 +102,7 @@ impl Parser {
     /// # Errors
     /// A callback is missing, the codec is not supported, or a fault is not understood.
     pub fn create(params: &CUVIDPARSERPARAMS) -> Result<Arc<Self>, CuResult> {
-        pin::keep_loaded();
+        av_backend::pin::keep_loaded();
         let client = Client::new(params).ok_or(CuResult::INVALID_VALUE)?;
         let codec = format::codec_of(params.CodecType).ok_or(CuResult::NOT_SUPPORTED)?;
         if params.bAnnexb() != 0 {

@@ -32,7 +32,7 @@ impl Slots {
     /// `count` free surfaces. `lowest_first`: the lowest free number is taken, not the next in turn.
     pub fn new(count: usize, lowest_first: bool) -> Self {
         Self {
-            slots: vec![Weak::new(); count],
+            slots: std::iter::repeat_with(Weak::new).take(count).collect(),
             next: 0,
             lowest_first,
             short: false,

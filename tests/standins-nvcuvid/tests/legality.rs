@@ -400,6 +400,46 @@ fn parameters_that_are_not_the_parsers_are_refused() {
 }
 
 #[test]
+fn a_lock_is_taken_again_by_its_holder_and_stands_for_a_current_context() {
+    on_standins(|| {
+        let context = context();
+        let create: extern "C" fn(*mut usize, usize) -> CuResult = export("cuvidCtxLockCreate");
+        let acquire: extern "C" fn(usize, u32) -> CuResult = export("cuvidCtxLock");
+        let release: extern "C" fn(usize, u32) -> CuResult = export("cuvidCtxUnlock");
+        let end: extern "C" fn(usize) -> CuResult = export("cuvidCtxLockDestroy");
+        let mut lock = 0;
+        let ok = CuResult::SUCCESS;
+        assert_eq!(create(&mut lock, context.raw().expose_provenance()), ok);
+        assert_eq!((acquire(lock, 0), acquire(lock, 0)), (ok, ok));
+        // Another thread waits until both are given back.
+        let (done, waits) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                assert_eq!(acquire(lock, 0), ok);
+                done.send(()).expect("the test waits for it");
+                assert_eq!(release(lock, 0), ok);
+            });
+            assert_eq!(release(lock, 0), ok);
+            assert!(waits.try_recv().is_err());
+            assert_eq!(release(lock, 0), ok);
+            waits.recv().expect("it has the lock now");
+        });
+        assert_eq!(mistakes(), 0);
+        assert_eq!(release(lock, 0), CuResult::NOT_PERMITTED);
+        assert_eq!(mistakes(), 1);
+        let with_lock = |info: &mut CUVIDDECODECREATEINFO| {
+            info.vidLock = std::ptr::with_exposed_provenance_mut(lock);
+        };
+        let handle = raw_decoder(with_lock).expect("no context is current, and none is needed");
+        assert_eq!(destroy(handle), ok);
+        assert_eq!(end(lock), ok);
+        assert_eq!(mistakes(), 1);
+        drop(context);
+        assert_eq!(live(), (0, 0));
+    });
+}
+
+#[test]
 fn parameters_out_of_range_are_refused() {
     on_standins(|| {
         let context = context();

@@ -266,6 +266,8 @@ mod tests {
         };
         let mut motion = FloatMotion::new(params, full, Some(half)).unwrap();
         assert!(motion.needs_chroma());
+        let luma_only = FloatMotion::new(FloatParams::default(), full, None).unwrap();
+        assert!(!luma_only.needs_chroma());
         assert_eq!(motion.push(&luma, None), Err(FloatError::ChromaPlanes));
         assert_eq!(
             motion.push(&chroma, Some([chroma; 2])),

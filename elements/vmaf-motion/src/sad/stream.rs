@@ -3,8 +3,8 @@
 //! SADs of a stream of planes, and of two planes at hand.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use super::rows::{HALO, Stepper, Steps, StoredBand, walk};
@@ -18,6 +18,10 @@ const ROW_ALIGN: usize = 64;
 
 /// Fewest rows that are worth a thread.
 const MIN_BAND: usize = 16;
+
+/// How often the caller looks whether the other threads are done before it sleeps: 50 to 100 us, longer
+/// than two bands of one height differ where each has a core, and less than going to sleep and waking up.
+const AWAKE: usize = 2000;
 
 /// The rows of one thread.
 #[derive(Debug)]
@@ -37,7 +41,8 @@ pub struct MotionSad {
     kernel: Kernel,
     /// Empty for the reference.
     bands: Vec<Band>,
-    threads: Option<ThreadPool>,
+    /// The threads beside the calling one.
+    helpers: Option<ThreadPool>,
     /// The last planes, plane `n` of the stream in `n % distance`.
     stored: Vec<Aligned<u8>>,
     stride: usize,
@@ -54,7 +59,7 @@ impl MotionSad {
             geometry,
             kernel,
             bands: bands(kernel, geometry, 1),
-            threads: None,
+            helpers: None,
             stored: vec![Aligned::new(stride * geometry.height()); distance as usize],
             stride,
             seen: 0,
@@ -71,9 +76,9 @@ impl MotionSad {
         Ok(self)
     }
 
-    /// The same with `threads` threads of its own, each with its share of the rows, that live as long
-    /// as it does; to be called before the first plane. 0 and 1 stay on the calling thread, and so
-    /// does [`Kernel::Scalar`]; low pictures get no more threads than they have use for.
+    /// The same on `threads` threads, each with its share of the rows: the calling one, and others that
+    /// live as long as this does; to be called before the first plane. 0 and 1 stay on the calling
+    /// thread, and so does [`Kernel::Scalar`]; low pictures get no more threads than they have use for.
     ///
     /// # Errors
     /// When the system gives no more threads.
@@ -81,13 +86,13 @@ impl MotionSad {
         let most = (self.geometry.height() / MIN_BAND).max(1);
         let threads = threads.clamp(1, most);
         self.bands = bands(self.kernel, self.geometry, threads);
-        self.threads = None;
+        self.helpers = None;
         if threads > 1 {
             let pool = ThreadPoolBuilder::new()
-                .num_threads(threads)
+                .num_threads(threads - 1)
                 .thread_name(|index| format!("vmaf-motion-{index}"))
                 .build();
-            self.threads = Some(pool.map_err(std::io::Error::other)?);
+            self.helpers = Some(pool.map_err(std::io::Error::other)?);
         }
         Ok(self)
     }
@@ -99,8 +104,8 @@ impl MotionSad {
 
     /// Threads in use; 1 is the calling thread alone.
     pub fn threads(&self) -> usize {
-        let pool = self.threads.as_ref();
-        pool.map_or(1, ThreadPool::current_num_threads)
+        let helpers = self.helpers.as_ref();
+        1 + helpers.map_or(0, ThreadPool::current_num_threads)
     }
 
     /// How the steps of two rows went so far; all zero for [`Kernel::Scalar`].
@@ -159,7 +164,7 @@ impl MotionSad {
         }
         // All bands but the last have the same number of rows.
         let band_rows = self.bands[0].rows.len();
-        let sad = |(band, stored): (&mut Band, &mut [u8])| {
+        let sad = |band: &mut Band, stored: &mut [u8]| {
             let mut earlier = StoredBand {
                 rows: band.rows.clone(),
                 stored,
@@ -170,22 +175,31 @@ impl MotionSad {
             let rows = band.rows.clone();
             walk(band.stepper.as_mut(), &mut earlier, plane, rows)
         };
-        match &self.threads {
-            None => {
-                let bands = self.bands.iter_mut();
-                bands
-                    .zip(stored.chunks_mut(band_rows * stride))
-                    .map(sad)
-                    .sum()
+        let (own, others) = self.bands.split_at_mut(1);
+        let (own_stored, others_stored) = stored.split_at_mut(own[0].rows.len() * stride);
+        let Some(helpers) = &self.helpers else {
+            return sad(&mut own[0], own_stored);
+        };
+        let (total, pending) = (AtomicU64::new(0), AtomicUsize::new(others.len()));
+        let others = others
+            .iter_mut()
+            .zip(others_stored.chunks_mut(band_rows * stride));
+        helpers.in_place_scope(|scope| {
+            for (band, stored) in others {
+                scope.spawn(|_| {
+                    total.fetch_add(sad(band, stored), Ordering::Relaxed);
+                    pending.fetch_sub(1, Ordering::Release);
+                });
             }
-            Some(threads) => threads.install(|| {
-                let bands = self.bands.par_iter_mut();
-                bands
-                    .zip(stored.par_chunks_mut(band_rows * stride))
-                    .map(sad)
-                    .sum()
-            }),
-        }
+            total.fetch_add(sad(&mut own[0], own_stored), Ordering::Relaxed);
+            for _ in 0..AWAKE {
+                if pending.load(Ordering::Acquire) == 0 {
+                    break;
+                }
+                std::hint::spin_loop();
+            }
+        });
+        total.into_inner()
     }
 }
 

@@ -164,6 +164,37 @@ pub(crate) fn in_child(test: &str, faults: &str, body: impl FnOnce()) {
     println!("{}", said.stdout);
 }
 
+/// Runs one test of this program, the body of an [`in_child`], under valgrind: it finds no error, and no
+/// block of the runtime's that is lost. Says so where there is no valgrind.
+pub(crate) fn under_valgrind(test: &str, environment: &[(&str, &str)]) {
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        println!("skipped: valgrind is not installed (Debian: apt install valgrind)");
+        return;
+    }
+    let folder = search_folder();
+    let mut child = command("valgrind", folder.path(), "");
+    child
+        .arg(format!(
+            "--suppressions={}/tests/valgrind.supp",
+            env!("CARGO_MANIFEST_DIR")
+        ))
+        .args([
+            "--error-exitcode=99",
+            "--leak-check=full",
+            "--show-leak-kinds=definite",
+            "--errors-for-leak-kinds=definite",
+            "--keep-debuginfo=yes",
+            "-q",
+        ])
+        .arg(std::env::current_exe().expect("the test's own path"))
+        .args(["--exact", test, "--test-threads=1"])
+        .envs(environment.iter().copied())
+        .env(CHILD, "1");
+    let said = run(child, 600);
+    assert_eq!(said.code, Some(0), "{}\n{}", said.stdout, said.stderr);
+    assert!(said.stdout.contains("1 passed"), "{}", said.stdout);
+}
+
 /// A stream that ffmpeg makes of its test picture, and ffmpeg's own MD5 of each decoded picture.
 pub(crate) fn made(
     codec_options: &[&str],

@@ -13,7 +13,7 @@ use fastrand::Rng;
 use test_streams::named;
 use vplretry_core::{CorruptedFrames, Error, Settings, Status};
 
-use crate::client::stage::in_child;
+use crate::client::stage::{in_child, under_valgrind};
 use crate::play::{Cancel, Downstream, Played, Reference, Setup, play};
 use crate::units::Source;
 
@@ -232,4 +232,11 @@ fn five_hundred_random_scripts() {
             );
         }
     });
+}
+
+/// Few, because each takes 3 seconds there; `VPLSOFT_RETRY_CASES=N` plays more.
+#[test]
+fn valgrind_finds_nothing_in_random_scripts() {
+    let cases = number(CASES).unwrap_or(4).to_string();
+    under_valgrind("random::five_hundred_random_scripts", &[(CASES, &cases)]);
 }

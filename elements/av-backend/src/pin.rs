@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MPL-2.0
 
-//! Keeping the library loaded: streams and hanging threads run its code after a client has closed it.
+//! Keeping the library loaded that this code is part of: threads that hang in it, and objects that a client
+//! still has, outlive the client's last handle on it.
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
@@ -29,9 +30,10 @@ pub fn keep_loaded() {
     });
 }
 
-/// Never returns. What the calling thread holds stays alive with it.
-pub fn hang(what: &str) -> ! {
-    eprintln!("standin_nvcuvid: {what} hangs on command");
+/// Never returns, and says so in the name of `library`. What the calling thread holds stays alive with it.
+pub fn hang(library: &str, what: &str) -> ! {
+    keep_loaded();
+    eprintln!("{library}: {what} hangs on command");
     loop {
         std::thread::sleep(Duration::from_secs(3600));
     }
