@@ -53,11 +53,9 @@ impl<G: GpuApi> Driver<G> {
 
     /// A callback: the thread is not in the parser meanwhile, whatever it waits for.
     fn outside_parser<T>(&mut self, callback: impl FnOnce(&mut Self) -> T) -> T {
-        self.shared.with(|state| state.calls.leave(Role::Parser));
+        self.shared.leave(Role::Parser);
         let result = callback(self);
-        let now = self.shared.clock.now();
-        self.shared
-            .with(|state| state.calls.enter(Role::Parser, Call::Parse, now));
+        self.shared.enter(Role::Parser, Call::Parse);
         result
     }
 
