@@ -207,8 +207,23 @@ impl<G: GpuApi> Shared<G> {
         result
     }
 
+    /// Changes what nobody waits for.
+    pub(crate) fn quietly<T>(&self, change: impl FnOnce(&mut State<G>) -> T) -> T {
+        change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Looks, with the time, until there is something to do. `look` must change nothing when it waits.
-    pub(crate) fn wait<T>(&self, mut look: impl FnMut(&mut State<G>, Duration) -> Step<T>) -> T {
+    pub(crate) fn wait<T>(&self, look: impl FnMut(&mut State<G>, Duration) -> Step<T>) -> T {
+        let result = self.wait_quietly(look);
+        self.bell.ring();
+        result
+    }
+
+    /// The same where what `look` changes in the end is nothing that anybody waits for.
+    pub(crate) fn wait_quietly<T>(
+        &self,
+        mut look: impl FnMut(&mut State<G>, Duration) -> Step<T>,
+    ) -> T {
         loop {
             let now = self.clock.now();
             let (step, seen) = {
@@ -217,10 +232,7 @@ impl<G: GpuApi> Shared<G> {
                 (look(&mut state, now), self.bell.count())
             };
             match step {
-                Step::Done(result) => {
-                    self.bell.ring();
-                    return result;
-                }
+                Step::Done(result) => return result,
                 Step::Wait(deadline) => self.clock.wait(&self.bell, seen, deadline),
             }
         }

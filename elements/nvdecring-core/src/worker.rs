@@ -105,7 +105,8 @@ impl<G: GpuApi> Worker<G> {
     fn act(&mut self) -> Act<G> {
         let shared = self.shared.clone();
         let limit = shared.config.decode_timeout;
-        shared.wait(|state, now| {
+        // What the worker takes up frees nothing yet.
+        shared.wait_quietly(|state, now| {
             if state.stopping {
                 return Step::Done(match self.copying {
                     Some(_) => Act::Finish,
@@ -217,6 +218,8 @@ impl<G: GpuApi> Worker<G> {
     }
 
     fn settle(&mut self, open: Open<G>, picture: PictureRef) {
+        // The call was entered without a word to who watches.
+        self.shared.with(|_| ());
         let answer = self.api.status(&open.decoder, picture.index);
         // The parser may destroy the decoder as soon as the call has ended.
         drop(open);
@@ -253,7 +256,7 @@ impl<G: GpuApi> Worker<G> {
         match begun {
             Ok((mapped, copy, mapped_at)) => {
                 self.shared
-                    .with(|state| state.ring.advance(ticket, SlotState::Copying));
+                    .quietly(|state| state.ring.advance(ticket, SlotState::Copying));
                 self.move_on();
                 self.copying = Some(Copying {
                     ticket,
@@ -355,7 +358,7 @@ impl<G: GpuApi> Worker<G> {
         let now = self.shared.clock.now();
         let released = self.shared.with(|state| state.release(ticket));
         drop(released);
-        let ready = self.shared.with(|state| {
+        let ready = self.shared.quietly(|state| {
             if !state.ring.advance(ticket, SlotState::Ready) {
                 return None;
             }
