@@ -62,7 +62,7 @@ fn h264_cuvid(path: &Path, faults: &str) -> (usize, String) {
             .spawn()
             .expect("ffmpeg runs (Debian: apt install ffmpeg)"),
         // It may try for ever.
-        Duration::from_secs(10),
+        Duration::from_secs(5),
     );
     let pictures = text.lines().filter(|line| line.starts_with("0, ")).count();
     (pictures, text)
