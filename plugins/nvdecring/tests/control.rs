@@ -5,7 +5,7 @@
 mod common;
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::Path;
 
 use common::{Bench, LONG, init, software};
 use gst::prelude::*;
@@ -23,7 +23,7 @@ fn mp4() -> Made {
     make("made.mp4", "96x64", FRAMES, &[&x264[..], &params].concat())
 }
 
-fn playing(path: &PathBuf, after: &str) -> Bench {
+fn playing(path: &Path, after: &str) -> Bench {
     Bench::launch(&format!(
         "filesrc location=\"{}\" ! qtdemux ! h264parse ! nvdecringdec name=dec ! {after}",
         path.display()
