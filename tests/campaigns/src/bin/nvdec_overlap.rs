@@ -3,18 +3,18 @@
 //! What the ring of `nvdecringdec` buys: its throughput at display delay 0 beside the decoders that are there
 //! already, all on the same stand-ins of NVIDIA's libraries, in turn in one run.
 
+#[path = "../../../../elements/nvdecring-core/tests/common/instant.rs"]
+mod instant;
+
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{self, Duration};
 
 use campaigns::{CampaignError, pipeline, play};
 use clap::Parser;
-use nvdecring_core::{
-    Config, DecodeStatus, DeviceGate, DisplayInfo, DropReason, FrameToken, GpuApi, GpuError,
-    Identity, Packet, ParserEvents, ParserInput, Picture, PictureInfo, Session, Sink, SurfacePlan,
-    SystemClock,
-};
+use instant::{Instant, packet};
+use nvdecring_core::*;
 use standin_world::World;
 use standin_world::streams::h264;
 
@@ -106,7 +106,7 @@ fn run(path: &Path, decoder: &str, downstream: u32) -> Result<Duration, Campaign
         path.display()
     );
     let pipeline = pipeline(&launch)?;
-    let start = Instant::now();
+    let start = time::Instant::now();
     play(&pipeline, |_| Ok(()))?;
     Ok(start.elapsed())
 }
@@ -123,97 +123,15 @@ fn h264_cuvid(path: &Path, world: &World, faults: &str) -> Option<Duration> {
         .stderr(Stdio::null());
     world.prepare(&mut command);
     command.env("NVSTANDIN_FAULTS", faults);
-    let start = Instant::now();
+    let start = time::Instant::now();
     let status = command.status().ok()?;
     status.success().then(|| start.elapsed())
 }
 
-/// A decoder library that takes no time at all: what is left is the ring's own cost.
-struct Nothing;
-
-impl GpuApi for Nothing {
-    type Context = ();
-    type Parser = bool;
-    type Decoder = ();
-    type Format = ();
-    type Params = ();
-    type Mapped = ();
-    type Copy = ();
-    type Frame = ();
-
-    fn open_context(&self) -> Result<(), GpuError> {
-        Ok(())
-    }
-    fn create_parser(&self) -> Result<bool, GpuError> {
-        Ok(false)
-    }
-    fn parse(
-        &self,
-        begun: &mut bool,
-        input: ParserInput<'_>,
-        events: &mut dyn ParserEvents<Self>,
-    ) -> Result<(), GpuError> {
-        if input.end_of_stream {
-            return Ok(());
-        }
-        if !std::mem::replace(begun, true) {
-            events.sequence(&());
-        }
-        // Surfaces in turn, as the library's parser goes through them.
-        let index = (input.timestamp.unwrap_or(0) % 9) as u8;
-        let info = PictureInfo {
-            index,
-            film_grain_reference: None,
-            intra: true,
-            reference: true,
-            second_field: false,
-        };
-        if events.decode(info, &()) {
-            events.display(Some(DisplayInfo {
-                index,
-                progressive: true,
-                top_field_first: false,
-                repeat_first_field: 0,
-            }));
-        }
-        Ok(())
-    }
-    fn min_decode_surfaces(&self, (): &()) -> u8 {
-        1
-    }
-    fn create_decoder(&self, _: &Arc<()>, (): &(), _: SurfacePlan) -> Result<(), GpuError> {
-        Ok(())
-    }
-    fn fits(&self, (): &(), (): &(), _: SurfacePlan) -> bool {
-        true
-    }
-    fn reconfigure(&self, (): &(), (): &(), _: SurfacePlan) -> Result<(), GpuError> {
-        Ok(())
-    }
-    fn decode(&self, (): &(), (): &()) -> Result<(), GpuError> {
-        Ok(())
-    }
-    fn status(&self, (): &(), _: u8) -> Result<DecodeStatus, GpuError> {
-        Ok(DecodeStatus::Success)
-    }
-    fn map(&self, _: &Arc<()>, _: &DisplayInfo) -> Result<(), GpuError> {
-        Ok(())
-    }
-    fn begin_copy(&self, (): &(), (): &(), (): &()) -> Result<(), GpuError> {
-        Ok(())
-    }
-    fn finish_copy(&self, (): ()) -> Result<(), GpuError> {
-        Ok(())
-    }
-    fn unmap(&self, (): &(), (): ()) -> Result<(), GpuError> {
-        Ok(())
-    }
-}
-
 struct Away;
 
-impl Sink<Nothing> for Away {
-    fn picture(&mut self, _: Picture<Nothing>) {}
+impl Sink<Instant> for Away {
+    fn picture(&mut self, _: Picture<Instant>) {}
     fn dropped(&mut self, _: FrameToken, _: DropReason) {}
 }
 
@@ -221,7 +139,11 @@ impl Sink<Nothing> for Away {
 fn ring_cost(pictures: u32) -> Result<(Duration, Duration), CampaignError> {
     let failed = |error: nvdecring_core::Error| CampaignError::TooLittle(error.to_string());
     let session = Session::open(
-        Arc::new(Nothing),
+        // It takes no time at all: what is left is the ring's own cost.
+        Arc::new(Instant {
+            surfaces: 9,
+            ..Instant::default()
+        }),
         DeviceGate::new(),
         Config::new(Identity::Decoded),
         Box::new(Away),
@@ -229,16 +151,9 @@ fn ring_cost(pictures: u32) -> Result<(Duration, Duration), CampaignError> {
         Arc::new(SystemClock::default()),
     )
     .map_err(failed)?;
-    let (start, used) = (Instant::now(), processor_time());
+    let (start, used) = (time::Instant::now(), processor_time());
     for token in 0..u64::from(pictures) {
-        let packet = Packet {
-            token: FrameToken(token),
-            data: Box::new([0]),
-            headers: None,
-            end_of_picture: true,
-            discontinuity: false,
-        };
-        session.submit(packet).map_err(failed)?;
+        session.submit(packet(token)).map_err(failed)?;
     }
     session.drain().map_err(failed)?;
     let (elapsed, used) = (start.elapsed(), processor_time().saturating_sub(used));
