@@ -21,35 +21,37 @@ pub fn profile_folder() -> PathBuf {
     }
 }
 
-/// Builds the stand-ins, once a process. Cargo builds no library of C's kind for another package's tests.
+/// Builds what Cargo does not build for the tests of a package, in the profile that these run in.
+fn cargo_build(arguments: &[&str]) -> PathBuf {
+    let folder = profile_folder();
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command
+        .args(["build", "--quiet", "--locked"])
+        .args(arguments)
+        .current_dir(env!("CARGO_MANIFEST_DIR"));
+    if folder.file_name().is_some_and(|name| name == "release") {
+        command.arg("--release");
+    }
+    let output = command.output().expect("cargo runs");
+    assert!(
+        output.status.success(),
+        "{arguments:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    folder
+}
+
+/// Builds the stand-ins, once a process: Cargo builds no library of C's kind for another package's tests.
 fn build() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let folder = profile_folder();
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let mut command = Command::new(cargo);
-        command
-            .args([
-                "build",
-                "--quiet",
-                "--locked",
-                "-p",
-                "standins",
-                "-p",
-                "standins-nvcuvid",
-            ])
-            .current_dir(env!("CARGO_MANIFEST_DIR"));
-        if folder.file_name().is_some_and(|name| name == "release") {
-            command.arg("--release");
-        }
-        let output = command.output().expect("cargo runs");
-        assert!(
-            output.status.success(),
-            "the stand-ins are built: {}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-        folder
-    })
+    BUILT.get_or_init(|| cargo_build(&["-p", "standins", "-p", "standins-nvcuvid"]))
+}
+
+/// An example program of a package. Cargo builds examples only for all tests of their package at once.
+pub fn example_program(package: &str, example: &str) -> PathBuf {
+    let folder = cargo_build(&["-p", package, "--example", example]);
+    folder.join("examples").join(example)
 }
 
 /// Installs both stand-ins under the names that clients look for.
