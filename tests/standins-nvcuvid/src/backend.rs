@@ -14,6 +14,7 @@ use crate::lock;
 use crate::pixels::Pixels;
 use crate::report::log;
 use crate::surfaces::{Begun, Gate, Lease, Slots};
+use crate::units::mpeg2_structure;
 
 /// One of two fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,32 +151,50 @@ impl Libav {
 
     fn shown(&self, picture: &Picture) -> Option<Event> {
         let lease = picture.tag()?.downcast::<Lease>().ok()?;
-        let repeat = match self.unpaired.contains(&lease.token) {
-            true => -1,
-            false => picture.repeat_fields() as i32,
-        };
-        Some(Event::Shown(Shown {
-            order: picture.field_order(),
-            repeat,
-            damaged: picture.damage().any(),
-            lease,
-        }))
+        // One that stayed a field was shown when that was clear.
+        let is_known = self.unpaired.contains(&lease.token);
+        (!is_known).then(|| {
+            Event::Shown(Shown {
+                order: picture.field_order(),
+                repeat: picture.repeat_fields() as i32,
+                damaged: picture.damage().any(),
+                lease,
+            })
+        })
     }
 
-    fn close_frame(&mut self) {
-        if let Some(open) = self.open.take() {
-            self.unpaired.push(open.begun.lease.token);
-            if self.unpaired.len() > 32 {
-                self.unpaired.remove(0);
-            }
+    /// Another picture begins. libavcodec keeps a field that stayed alone to itself; NVIDIA's parser shows it.
+    fn close_frame(&mut self) -> Option<Event> {
+        let open = self.open.take()?;
+        let lease = open.begun.lease;
+        self.unpaired.push(lease.token);
+        if self.unpaired.len() > 32 {
+            self.unpaired.remove(0);
         }
+        Some(Event::Shown(Shown {
+            lease,
+            order: match open.bottom {
+                true => FieldOrder::BottomFirst,
+                false => FieldOrder::TopFirst,
+            },
+            repeat: -1,
+            damaged: false,
+        }))
     }
 }
 
 fn decoded(begun: &Begun, kind: PictureKind, field: Option<Field>) -> Event {
-    let pixels = Pixels::of(&begun.buffer);
-    if let Err(error) = &pixels {
-        log(|| format!("a picture has no pixels: {error}"));
+    let mut pixels = Pixels::of(&begun.buffer);
+    match (&mut pixels, field) {
+        (
+            Ok(pixels),
+            Some(Field {
+                bottom,
+                second: false,
+            }),
+        ) => pixels.double_field(bottom),
+        (Err(error), _) => log(|| format!("a picture has no pixels: {error}")),
+        _ => {}
     }
     Event::Decoded(Decoded {
         lease: begun.lease.clone(),
@@ -192,7 +211,11 @@ impl Backend for Libav {
         let pictures = self.send(unit);
         // Pictures before the last stand in for references that are missing; no client hears of them.
         let begun = lock(&self.gate.begun).drain(..).next_back();
-        let bottom = match info.structure {
+        let structure = match self.decoder.codec() {
+            Codec::Mpeg2 => mpeg2_structure(unit),
+            _ => info.structure,
+        };
+        let bottom = match structure {
             Structure::Frame => None,
             Structure::TopField => Some(false),
             Structure::BottomField => Some(true),
@@ -201,7 +224,7 @@ impl Backend for Libav {
         let mut events = Vec::new();
         match (begun, bottom) {
             (Some(begun), None) => {
-                self.close_frame();
+                events.extend(self.close_frame());
                 events.push(decoded(&begun, info.kind, None));
             }
             (Some(begun), Some(bottom)) if self.decoder.codec() == Codec::Mpeg2 => {
@@ -210,7 +233,7 @@ impl Backend for Libav {
                 events.push(decoded(&begun, info.kind, field(!bottom, true)));
             }
             (Some(begun), Some(bottom)) => {
-                self.close_frame();
+                events.extend(self.close_frame());
                 events.push(decoded(&begun, info.kind, field(bottom, false)));
                 self.open = Some(OpenFrame { begun, bottom });
             }
@@ -227,13 +250,11 @@ impl Backend for Libav {
     }
 
     fn drain(&mut self) -> Vec<Event> {
-        self.close_frame();
+        let alone = self.close_frame();
         self.decoder.drain();
         let pictures = self.receive();
-        let events = pictures
-            .iter()
-            .filter_map(|picture| self.shown(picture))
-            .collect();
+        let shown = pictures.iter().filter_map(|picture| self.shown(picture));
+        let events = shown.chain(alone).collect();
         self.decoder.flush();
         lock(&self.gate.begun).clear();
         events

@@ -9,7 +9,8 @@
 //! | [`client`] | the callbacks of a parser's client |
 //! | [`codec_params`] | the codec's own picture parameters, as far as clients look into them |
 //! | [`units`] | places inside of units |
-//! | [`format`] | a sequence header as the sequence callback tells it |
+//! | [`input`] | packets in, units of the stream with their timestamps out |
+//! | [`mod@format`] | a sequence header as the sequence callback tells it |
 //! | [`timestamps`] | the rule by which the parser gives out timestamps |
 //! | [`backend`] | what the decoding libraries make of a unit of the stream |
 //! | [`dav1d`] | AV1 by libdav1d itself |
@@ -42,6 +43,7 @@ pub mod engine;
 pub mod exports;
 pub mod faults;
 pub mod format;
+pub mod input;
 pub mod mapped;
 pub mod parser;
 pub mod picture;

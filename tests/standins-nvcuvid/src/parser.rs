@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, TryLockError};
 
 use av_backend::FieldOrder;
-use elementary_stream::{Codec, Reader, Reorder, Sequence, Step};
+use elementary_stream::{Codec, Reorder, Sequence};
 use nvcuvid_sys::*;
 
 use crate::backend::{Backend, Decoded, Event, Libav, Shown};
@@ -17,14 +17,13 @@ use crate::client::Client;
 use crate::dav1d::{self, Dav1d, Layers};
 use crate::faults;
 use crate::format::{self, MAX_SURFACES};
+use crate::input::{Input, Next};
 use crate::picture::{self, Coded, Showing};
 use crate::report::{log, mistake};
 use crate::surfaces::Slots;
 use crate::timestamps::Timestamps;
-use crate::units::{first_picture, frames_of};
+use crate::units::frames_of;
 
-/// Timestamps of packets that are kept for pictures which have not begun.
-const QUEUED_TIMESTAMPS: usize = 16;
 /// Pictures that are remembered until they are shown; hidden ones never are.
 const REMEMBERED: usize = 64;
 /// Ticks a second where the client does not say.
@@ -67,15 +66,9 @@ struct Setup {
 struct State {
     setup: Setup,
     client: Client,
-    reader: Reader,
+    input: Input,
     backend: Option<Box<dyn Backend>>,
     opened_for: OpenedFor,
-    /// Bytes that the reader left.
-    pending: Vec<u8>,
-    /// Bytes of every packet so far.
-    received: u64,
-    /// Where packets began, and their timestamps until a picture takes them.
-    packets: VecDeque<(u64, Option<i64>)>,
     timestamps: Timestamps,
     /// Pictures that were decoded and not shown, by token; `None` for one that is not to be shown.
     decoded: BTreeMap<u64, Option<Arc<Showing>>>,
@@ -164,12 +157,9 @@ impl Parser {
 impl State {
     fn new(setup: Setup, client: Client) -> Self {
         Self {
-            reader: Reader::new(setup.codec),
+            input: Input::new(setup.codec),
             backend: None,
             opened_for: OpenedFor::default(),
-            pending: Vec::new(),
-            received: 0,
-            packets: VecDeque::new(),
             timestamps: Timestamps::new(0),
             decoded: BTreeMap::new(),
             display: VecDeque::new(),
@@ -192,7 +182,7 @@ impl State {
         });
         let stopped = self.packet(packet).is_err();
         if stopped {
-            self.pending.clear();
+            self.input.drop_pending();
         }
         if self.failed || stopped {
             return Err(CuResult::INVALID_VALUE);
@@ -204,17 +194,11 @@ impl State {
         if packet.has(CUVID_PKT_DISCONTINUITY) {
             // What came before has no continuation.
             self.feed(true, None)?;
-            self.pending.clear();
+            self.input.drop_pending();
         }
         if !packet.data.is_empty() {
-            let begins_at = self.received;
             let timestamp = packet.has(CUVID_PKT_TIMESTAMP).then_some(packet.timestamp);
-            self.packets.push_back((begins_at, timestamp));
-            if self.packets.len() > QUEUED_TIMESTAMPS {
-                self.packets.pop_front();
-            }
-            self.received += packet.data.len() as u64;
-            self.pending.extend_from_slice(packet.data);
+            let begins_at = self.input.push(packet.data, timestamp);
             let whole = packet.has(CUVID_PKT_ENDOFPICTURE);
             self.feed(whole, whole.then_some(begins_at))?;
         }
@@ -233,43 +217,30 @@ impl State {
     /// behind this place is the last that is taken.
     fn feed(&mut self, whole: bool, only: Option<u64>) -> Result<(), Stop> {
         loop {
-            match self.reader.step(&self.pending, whole) {
-                Step::Sequence(sequence) => self.meet(sequence)?,
-                Step::Unit { taken, data, .. } => {
-                    self.pending.drain(..taken);
-                    let end = self.received - self.pending.len() as u64;
-                    let start = end.saturating_sub(data.len() as u64);
-                    let place = start + first_picture(self.setup.codec, &data) as u64;
-                    let timestamp = self.take_timestamp(place);
+            match self.input.next(whole) {
+                Next::Nothing => return Ok(()),
+                Next::Sequence(sequence) => self.meet(sequence)?,
+                Next::Unit {
+                    data,
+                    place,
+                    timestamp,
+                } => {
                     self.unit(&data, timestamp);
                     if only.is_some_and(|begins_at| place >= begins_at) {
-                        if !self.pending.is_empty() {
-                            let rest = self.pending.len();
-                            log(|| format!("{rest} bytes behind the picture are dropped"));
-                        }
-                        self.pending.clear();
+                        let rest = self.input.pending().len();
+                        log(|| format!("{rest} bytes behind the picture are dropped"));
+                        self.input.drop_pending();
                         return Ok(());
                     }
-                }
-                Step::More { taken } => {
-                    self.pending.drain(..taken);
-                    return Ok(());
                 }
             }
         }
     }
 
-    /// A picture takes the timestamp of the packet in which it begins; a second one in the packet has none.
-    fn take_timestamp(&mut self, place: u64) -> Option<i64> {
-        let begun = self.packets.iter().rposition(|(at, _)| *at <= place)?;
-        self.packets.drain(..begun);
-        self.packets.front_mut()?.1.take()
-    }
-
     /// A sequence header that is not in force.
     fn meet(&mut self, sequence: Sequence) -> Result<(), Stop> {
         if self.setup.silent_resize && self.backend.is_some() {
-            self.reader.accept(sequence);
+            self.input.accept(sequence);
             return Ok(());
         }
         self.drain();
@@ -303,7 +274,7 @@ impl State {
         };
         self.timestamps.duration = ticks;
         self.open_backend(&sequence)?;
-        self.reader.accept(sequence);
+        self.input.accept(sequence);
         Ok(())
     }
 
@@ -343,7 +314,7 @@ impl State {
         if self.setup.codec != Codec::Av1 {
             return Layers::default();
         }
-        let points = dav1d::operating_points(&self.pending);
+        let points = dav1d::operating_points(self.input.pending());
         if points.len() < 2 {
             return Layers::default();
         }
@@ -483,10 +454,8 @@ impl State {
 
     /// Forgets the stream: the next packet has to bring its headers again.
     fn restart(&mut self) {
-        self.reader = Reader::new(self.setup.codec);
+        self.input = Input::new(self.setup.codec);
         self.backend = None;
-        self.pending.clear();
-        self.packets.clear();
         self.timestamps = Timestamps::new(0);
     }
 

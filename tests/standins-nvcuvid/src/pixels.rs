@@ -119,6 +119,21 @@ impl Pixels {
         }
     }
 
+    /// Writes the rows of one field over those of the other, which is not decoded.
+    pub fn double_field(&mut self, bottom: bool) {
+        let pitch = self.pitch;
+        let planes = self.planes_mut();
+        for plane in [planes.luma, planes.chroma] {
+            for pair in plane.chunks_exact_mut(2 * pitch) {
+                let (upper, lower) = pair.split_at_mut(pitch);
+                match bottom {
+                    true => upper.copy_from_slice(lower),
+                    false => lower.copy_from_slice(upper),
+                }
+            }
+        }
+    }
+
     /// The same picture with its lower half grey: what an engine leaves that gave up half way.
     pub fn half_lost(&self) -> Self {
         let mut lost = Self {
@@ -254,17 +269,22 @@ mod tests {
         }
     }
 
+    /// Without a crop or scale.
+    fn plain(width: usize, height: usize, pitch: usize) -> Output {
+        Output {
+            width,
+            height,
+            pitch,
+            bytes: 1,
+            source: whole(width, height),
+            target: whole(width, height),
+        }
+    }
+
     #[test]
     fn a_picture_that_is_neither_cut_nor_scaled_arrives_as_it_is() {
         let pixels = ramp(6, 4, 8);
-        let output = Output {
-            width: 6,
-            height: 4,
-            pitch: 8,
-            bytes: 1,
-            source: whole(6, 4),
-            target: whole(6, 4),
-        };
+        let output = plain(6, 4, 8);
         let mut to = vec![0xee; output.size()];
         pixels.show(&output, &mut to);
         for (y, row) in to.chunks(8).enumerate() {
@@ -283,12 +303,9 @@ mod tests {
             bottom: 8,
         };
         let output = Output {
-            width: 6,
-            height: 4,
-            pitch: 6,
-            bytes: 1,
             source,
             target: whole(4, 4),
+            ..plain(6, 4, 6)
         };
         let mut to = vec![0; output.size()];
         pixels.show(&output, &mut to);
@@ -298,16 +315,20 @@ mod tests {
     }
 
     #[test]
+    fn a_field_alone_fills_the_rows_of_the_other() {
+        let rows = |bottom| {
+            let mut pixels = ramp(2, 4, 8);
+            pixels.double_field(bottom);
+            [0, 2, 4, 6, 8, 10].map(|at| pixels.data[at])
+        };
+        assert_eq!(rows(false), [0, 0, 4, 4, 8, 8]);
+        assert_eq!(rows(true), [2, 2, 6, 6, 10, 10]);
+    }
+
+    #[test]
     fn depth_changes_on_request() {
         let pixels = ramp(2, 2, 10);
-        let output = Output {
-            width: 2,
-            height: 2,
-            pitch: 2,
-            bytes: 1,
-            source: whole(2, 2),
-            target: whole(2, 2),
-        };
+        let output = plain(2, 2, 2);
         let mut to = vec![0; output.size()];
         pixels.show(&output, &mut to);
         assert_eq!(to, [1, 3, 5, 7, 9, 11]);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MPL-2.0
 
-//! Places inside of units: where the picture begins, and the frames of a superframe.
+//! Inside of units: where the picture begins, fields of MPEG-2, and the frames of a superframe.
 
+use av_backend::Structure;
 use elementary_stream::Codec;
 use elementary_stream::nal::units;
 
@@ -19,6 +20,21 @@ pub fn first_picture(codec: Codec, unit: &[u8]) -> usize {
     let mut found = units(unit, codec != Codec::Mpeg2)
         .filter(|unit| unit.bytes.first().is_some_and(|first| is_picture(*first)));
     found.next().map_or(0, |unit| unit.start)
+}
+
+/// What the first picture of an MPEG-2 access unit is (ITU-T H.262, 6.2.3.1), which libavcodec's parser does not
+/// tell.
+pub fn mpeg2_structure(unit: &[u8]) -> Structure {
+    // The picture coding extension: id 8, and picture_structure at the end of its third byte.
+    let extension = units(unit, false).find_map(|unit| match unit.bytes {
+        [0xb5, first, _, third, ..] if first >> 4 == 8 => Some(third & 3),
+        _ => None,
+    });
+    match extension {
+        Some(1) => Structure::TopField,
+        Some(2) => Structure::BottomField,
+        _ => Structure::Frame,
+    }
 }
 
 /// The frames of a VP9 superframe (bitstream specification, Annex B); everything else is one frame.
@@ -66,6 +82,18 @@ mod tests {
         assert_eq!(frames_of(Codec::Vp8, &unit), [&unit[..]]);
         let cut = [4, 5, marker, 3, 0, 2, 0, marker];
         assert_eq!(frames_of(Codec::Vp9, &cut), [&cut[..]]);
+    }
+
+    #[test]
+    fn the_structure_stands_in_the_picture_coding_extension() {
+        let unit = |structure: u8| [0, 0, 1, 0xb5, 0x8f, 0xff, 0xf0 | structure, 0x80, 0];
+        assert_eq!(mpeg2_structure(&unit(1)), Structure::TopField);
+        assert_eq!(mpeg2_structure(&unit(2)), Structure::BottomField);
+        assert_eq!(mpeg2_structure(&unit(3)), Structure::Frame);
+        assert_eq!(
+            mpeg2_structure(&[0, 0, 1, 0xb5, 0x14, 0x82, 1, 0]),
+            Structure::Frame
+        );
     }
 
     #[test]

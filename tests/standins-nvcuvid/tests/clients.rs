@@ -17,6 +17,21 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
+/// Runs a program that has to succeed, on the stand-ins or without them.
+fn run(command: &mut Command, world: Option<&World>) -> Output {
+    command.env_remove("LD_LIBRARY_PATH");
+    if let Some(world) = world {
+        command
+            .env("LD_LIBRARY_PATH", world.folder())
+            .env("NVSTANDIN_STRICT", "1");
+    }
+    let output = command
+        .output()
+        .expect("the program (Debian: apt install ffmpeg gstreamer1.0-tools)");
+    assert!(output.status.success(), "{command:?}: {}", said(&output));
+    output
+}
+
 /// One line a frame: its time where the clip has times, its size and MD5.
 fn frames(clip: &Path, format: &str, decoder: &[&str], world: Option<&World>) -> Vec<String> {
     let mut command = Command::new("ffmpeg");
@@ -26,17 +41,8 @@ fn frames(clip: &Path, format: &str, decoder: &[&str], world: Option<&World>) ->
         .arg("-i")
         .arg(clip)
         .args(["-fps_mode", "passthrough", "-pix_fmt", format])
-        .args(["-f", "framemd5", "-"])
-        .env_remove("LD_LIBRARY_PATH");
-    if let Some(world) = world {
-        command
-            .env("LD_LIBRARY_PATH", world.folder())
-            .env("NVSTANDIN_STRICT", "1");
-    }
-    let output = command
-        .output()
-        .expect("ffmpeg (Debian: apt install ffmpeg)");
-    assert!(output.status.success(), "{decoder:?}: {}", said(&output));
+        .args(["-f", "framemd5", "-"]);
+    let output = run(&mut command, world);
     let text = String::from_utf8_lossy(&output.stdout);
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     // A byte stream has no times, and what FFmpeg makes up depends on how it decodes.
@@ -174,17 +180,8 @@ fn pipeline(clip: &Path, elements: &str, format: &str, world: Option<&World>) ->
         .args(["!", "filesink", &format!("location={}", raw.display())])
         .env("GST_REGISTRY", registry(world.is_some()))
         .env("XDG_RUNTIME_DIR", folder.path())
-        .env_remove("LD_LIBRARY_PATH")
         .env_remove("GST_PLUGIN_PATH");
-    if let Some(world) = world {
-        command
-            .env("LD_LIBRARY_PATH", world.folder())
-            .env("NVSTANDIN_STRICT", "1");
-    }
-    let output = command
-        .output()
-        .expect("gst-launch-1.0 (Debian: apt install gstreamer1.0-tools)");
-    assert!(output.status.success(), "{elements}: {}", said(&output));
+    run(&mut command, world);
     let bytes = std::fs::read(raw).expect("it was written");
     (format!("{:x}", md5::compute(&bytes)), bytes.len() as u64)
 }

@@ -5,12 +5,12 @@
 mod common;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use common::client::{Client, Options, Player};
 use common::clips::Clip;
-use common::{
-    context, export, live, mistakes, nvcuvid, on_standins, on_standins_with, overwritten,
-};
+use common::{context, export, live, mistakes, nvcuvid, on_standins, overwritten};
 use nvcuvid_sys::*;
 
 /// What memory holds that is not written yet.
@@ -46,6 +46,29 @@ fn decoder(client: &Client) -> &Arc<Decoder> {
 
 fn map(client: &Client, index: u32) -> Result<Arc<MappedSurface>, Error> {
     decoder(client).map(index, FieldSelection::PROGRESSIVE, &client.stream)
+}
+
+static GATE_IS_OPEN: AtomicBool = AtomicBool::new(false);
+
+/// Lets the client's stream wait: what is behind this in it has not begun.
+fn close_gate(client: &Client) {
+    extern "C" fn waits(_: usize) {
+        while !GATE_IS_OPEN.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+    type Launch = extern "C" fn(usize, extern "C" fn(usize), usize) -> CuResult;
+    let launch: Launch = common::cuda_export("cuLaunchHostFunc");
+    let stream = client.stream.raw().expose_provenance();
+    let launched = || launch(stream, waits, 0).check("cuLaunchHostFunc");
+    client
+        .context
+        .with(launched)
+        .expect("it is put into the stream");
+}
+
+fn open_gate() {
+    GATE_IS_OPEN.store(true, Ordering::Relaxed);
 }
 
 /// Counts the mistakes of `body`.
@@ -194,9 +217,10 @@ fn unmapping_twice_is_a_mistake() {
 
 #[test]
 fn a_surface_that_is_unmapped_under_its_copy_is_a_mistake() {
-    on_standins_with(&[("NVSTANDIN_COPY_US", "200000")], || {
+    on_standins(|| {
         let player = shown();
         let client = &player.client;
+        close_gate(client);
         let surface = map(client, last(client)).expect("it maps");
         let layout = surface.layout();
         let planes = layout.packed(64, 64).expect("a part");
@@ -220,6 +244,7 @@ fn a_surface_that_is_unmapped_under_its_copy_is_a_mistake() {
             panic!("it was mapped");
         });
         assert!(wrong >= 1);
+        open_gate();
         copy.wait().expect("the copy ends");
         std::mem::forget(surface);
     });
@@ -227,19 +252,10 @@ fn a_surface_that_is_unmapped_under_its_copy_is_a_mistake() {
 
 #[test]
 fn a_mapped_surface_is_poison_until_its_stream_has_come_to_it() {
-    extern "C" fn sleeps(_: usize) {
-        std::thread::sleep(std::time::Duration::from_millis(300));
-    }
     on_standins(|| {
         let player = shown();
         let client = &player.client;
-        type Launch = extern "C" fn(usize, extern "C" fn(usize), usize) -> CuResult;
-        let launch: Launch = common::cuda_export("cuLaunchHostFunc");
-        let busy = client.stream.raw().expose_provenance();
-        let launched = client
-            .context
-            .with(|| launch(busy, sleeps, 0).check("cuLaunchHostFunc"));
-        launched.expect("the stream is busy");
+        close_gate(client);
         let surface = map(client, last(client)).expect("a map does not wait for the stream");
         type Copy = extern "C" fn(*mut u8, usize, usize) -> CuResult;
         let copy: Copy = common::cuda_export("cuMemcpyDtoH_v2");
@@ -255,6 +271,7 @@ fn a_mapped_surface_is_poison_until_its_stream_has_come_to_it() {
             [POISON; 64],
             "the default stream does not wait for another"
         );
+        open_gate();
         client.stream.synchronize().expect("it ends");
         assert_ne!(read(), [POISON; 64]);
         let address = surface.address() as usize;

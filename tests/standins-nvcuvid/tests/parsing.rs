@@ -6,6 +6,7 @@ mod common;
 
 use common::client::{Client, Happened, Options, Player};
 use common::clips::{self, Clip};
+use common::fields;
 use common::{live, mistakes, on_standins, on_standins_with};
 use elementary_stream::Codec;
 use nvcuvid_sys::*;
@@ -369,31 +370,115 @@ fn the_end_of_a_stream_shows_everything_and_forgets_the_sequence() {
     });
 }
 
+/// The second-field flags and surfaces of every decode call.
+fn decodes(client: &Client) -> Vec<(i32, Option<bool>)> {
+    let decodes = client
+        .happened
+        .iter()
+        .filter_map(|happened| match happened {
+            Happened::Decode {
+                index,
+                second_field,
+                ..
+            } => Some((*index, *second_field)),
+            _ => None,
+        });
+    decodes.collect()
+}
+
 #[test]
 fn two_fields_are_two_decodes_and_one_display() {
     on_standins(|| {
-        let clip = Clip::named("test-25fps-interlaced.h264");
-        let client = Player::play(&clip, Options::default(), false);
-        let fields: Vec<(i32, bool)> = client
-            .happened
-            .iter()
-            .filter_map(|happened| match happened {
-                Happened::Decode {
-                    index,
-                    second_field,
-                    ..
-                } => Some((*index, (*second_field)?)),
-                _ => None,
-            })
-            .collect();
-        for pair in fields.chunks(2) {
-            assert_eq!(pair.len(), 2);
-            assert_eq!(pair[0].0, pair[1].0, "both fields are of one surface");
-            assert_eq!((pair[0].1, pair[1].1), (false, true));
+        for clip in [fields::h264(5), fields::mpeg2(5)] {
+            for end_of_picture in [true, false] {
+                let client = Player::play(&clip, Options::default(), end_of_picture);
+                let decodes = decodes(&client);
+                assert_eq!(
+                    (decodes.len(), client.shown.len()),
+                    (10, 5),
+                    "codec {}",
+                    clip.codec
+                );
+                for pair in decodes.chunks(2) {
+                    assert_eq!(pair[0].0, pair[1].0, "both fields are of one surface");
+                    assert_eq!((pair[0].1, pair[1].1), (Some(false), Some(true)));
+                }
+                assert!(client.shown.iter().all(|shown| !shown.fields.progressive));
+                assert!(client.shown.iter().all(|shown| !shown.fields.unpaired));
+            }
         }
-        assert!(client.shown.iter().any(|shown| !shown.fields.progressive));
-        let frames = client.decoded().len() - fields.len();
-        assert_eq!(frames + fields.len() / 2, client.shown.len());
+        assert_eq!(mistakes(), 0);
+    });
+}
+
+#[test]
+fn a_frame_of_two_fields_has_the_rows_of_both() {
+    on_standins(|| {
+        let client = Player::play(&fields::h264(5), Options::default(), true);
+        for (frame, picture) in client.pictures().iter().enumerate() {
+            let (top, bottom) = fields::luma_of(frame);
+            for (row, samples) in picture[..64 * 64].chunks(64).enumerate() {
+                let luma = if row % 2 == 0 { top } else { bottom };
+                assert_eq!(samples, [luma; 64], "frame {frame}, row {row}");
+            }
+        }
+        assert_eq!(
+            client.timestamps(),
+            [0, 2, 4, 6, 8],
+            "the first field gives the time"
+        );
+    });
+}
+
+#[test]
+fn a_field_without_its_pair_is_shown_as_such() {
+    on_standins(|| {
+        let mut clip = fields::h264(5);
+        clip.units.remove(5);
+        let client = Player::play(&clip, Options::default(), true);
+        let unpaired: Vec<bool> = client
+            .shown
+            .iter()
+            .map(|shown| shown.fields.unpaired)
+            .collect();
+        assert_eq!(unpaired, [false, false, true, false, false]);
+        let (top, _) = fields::luma_of(2);
+        let alone = client.shown[2].pixels.as_ref().expect("it was mapped");
+        assert_eq!(
+            alone[..64 * 64],
+            [top; 64 * 64],
+            "its rows stand for the missing ones"
+        );
+
+        // At the end of the stream too.
+        clip.units.pop();
+        let client = Player::play(&clip, Options::default(), true);
+        assert!(
+            client
+                .shown
+                .last()
+                .is_some_and(|shown| shown.fields.unpaired)
+        );
+        assert_eq!(client.shown.len(), 5);
+    });
+}
+
+#[test]
+fn both_fields_in_a_whole_picture_lose_the_second() {
+    on_standins(|| {
+        let clip = fields::h264(3);
+        let mut player = Player::new(clip.codec, Options::default());
+        for pair in clip.units.chunks(2) {
+            let data = &pair.concat();
+            let packet = Packet {
+                data,
+                end_of_picture: true,
+                ..Packet::default()
+            };
+            player.send(&packet).expect("it is parsed");
+        }
+        player.end();
+        assert_eq!(decodes(&player.client).len(), 3);
     });
 }
 

@@ -79,22 +79,22 @@ fn number(codec: Codec) -> cudaVideoCodec {
     }
 }
 
-/// Runs Debian's ffmpeg with words that are separated by spaces; `file` is the last.
+/// What Debian's ffmpeg writes, in software.
+fn ffmpeg(command: &mut Command) -> Vec<u8> {
+    let output = command.env_remove("LD_LIBRARY_PATH").output();
+    let output = output.expect("ffmpeg (Debian: apt install ffmpeg)");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    output.stdout
+}
+
+/// Makes `file` with ffmpeg's arguments, which are separated by spaces.
 pub fn make(folder: &Path, arguments: &str, file: &str) -> PathBuf {
     let path = folder.join(file);
-    let output = Command::new("ffmpeg")
-        .args(["-v", "error", "-y"])
-        .args(arguments.split_whitespace())
-        .arg(&path)
-        .current_dir(folder)
-        .env_remove("LD_LIBRARY_PATH")
-        .output()
-        .expect("ffmpeg (Debian: apt install ffmpeg)");
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    let words = arguments.split_whitespace();
+    let mut command = Command::new("ffmpeg");
+    command.args(["-v", "error", "-y"]).args(words).arg(&path);
+    ffmpeg(command.current_dir(folder));
     path
 }
 
@@ -109,30 +109,11 @@ pub fn ivf(codec: cudaVideoCodec, path: &Path) -> Clip {
 
 /// Each picture of a file as NV12 or P010, decoded in software.
 pub fn in_software(path: &Path, format: &str, picture_size: usize) -> Vec<Vec<u8>> {
-    let output = Command::new("ffmpeg")
-        .args(["-v", "error", "-i"])
-        .arg(path)
-        .args([
-            "-fps_mode",
-            "passthrough",
-            "-pix_fmt",
-            format,
-            "-f",
-            "rawvideo",
-            "-",
-        ])
-        .env_remove("LD_LIBRARY_PATH")
-        .output()
-        .expect("ffmpeg (Debian: apt install ffmpeg)");
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    assert_eq!(output.stdout.len() % picture_size, 0);
-    output
-        .stdout
-        .chunks(picture_size)
-        .map(<[u8]>::to_vec)
-        .collect()
+    let raw = ["-pix_fmt", format, "-f", "rawvideo", "-"];
+    let mut command = Command::new("ffmpeg");
+    command.args(["-v", "error", "-i"]).arg(path);
+    command.args(["-fps_mode", "passthrough"]).args(raw);
+    let bytes = ffmpeg(&mut command);
+    assert_eq!(bytes.len() % picture_size, 0);
+    bytes.chunks(picture_size).map(<[u8]>::to_vec).collect()
 }

@@ -8,6 +8,7 @@ mod world;
 
 pub mod client;
 pub mod clips;
+pub mod fields;
 
 use std::ffi::CString;
 use std::path::{Path, PathBuf};
