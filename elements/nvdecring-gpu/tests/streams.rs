@@ -6,8 +6,8 @@ mod common;
 
 use common::{Options, decode, file, sums};
 use nvdecring_gpu::InputFile;
-use standin_world::streams::{h264, join};
-use standin_world::{assert_nothing_is_left, in_child, make};
+use standin_world::streams::{h264, h265_main10, join, mpeg2, vp9_hidden};
+use standin_world::{assert_nothing_is_left, in_child};
 use test_streams::{Coding, all};
 
 #[track_caller]
@@ -98,36 +98,13 @@ fn long_groups_ten_bits_mpeg2_and_fields() {
         let long = h264("176x144", 150, "keyint=infinite:bframes=2:ref=4");
         as_software("long group", &long, "nv12", &options);
 
-        let main10 = [
-            "-c:v",
-            "libx265",
-            "-pix_fmt",
-            "yuv420p10le",
-            "-x265-params",
-            "log-level=1:pools=1",
-        ];
-        let deep = make("made.h265", "160x96", 40, &main10);
+        let deep = h265_main10("160x96", 40);
         as_software("10 bit", &deep, "p010le", &options);
 
-        let mpeg2 = make(
-            "made.m2v",
-            "176x144",
-            50,
-            &["-c:v", "mpeg2video", "-bf", "2", "-g", "12"],
-        );
-        as_software("MPEG-2", &mpeg2, "nv12", &options);
+        let plain = mpeg2("176x144", 50, &[]);
+        as_software("MPEG-2", &plain, "nv12", &options);
 
-        let interlaced = [
-            "-c:v",
-            "mpeg2video",
-            "-flags",
-            "+ildct+ilme",
-            "-top",
-            "1",
-            "-bf",
-            "2",
-        ];
-        let fields = make("made.m2v", "176x144", 30, &interlaced);
+        let fields = mpeg2("176x144", 30, &["-flags", "+ildct+ilme", "-top", "1"]);
         as_software("interlaced MPEG-2", &fields, "nv12", &options);
 
         let mbaff = h264("176x144", 50, "tff=1:bframes=2");
@@ -186,21 +163,7 @@ fn a_change_of_resolution_loses_nothing() {
 #[test]
 fn hidden_frames_are_no_pictures() {
     in_child(|| {
-        let alt_ref = [
-            "-c:v",
-            "libvpx-vp9",
-            "-auto-alt-ref",
-            "1",
-            "-lag-in-frames",
-            "25",
-            "-b:v",
-            "200k",
-            "-g",
-            "60",
-            "-speed",
-            "4",
-        ];
-        let made = make("made.ivf", "160x96", 60, &alt_ref);
+        let made = vp9_hidden("160x96", 60);
         as_software(
             "alternate reference frames",
             &made,

@@ -7,7 +7,7 @@ mod common;
 use common::{Bench, LONG, init};
 use gst::prelude::*;
 use standin_world::child::in_child_of;
-use standin_world::streams::{h264, join, make};
+use standin_world::streams::{h264, h265_main10, join};
 use standin_world::{World, assert_nothing_is_left, set_faults};
 
 /// Debian's nvcodec plugin is scanned, and what it does there is no matter of this test.
@@ -26,15 +26,7 @@ fn device_memory_holds_the_same_pictures() {
         assert!(out.eos, "{:?} {:?}", out.errors, out.other_errors);
         assert_eq!(out.sums(), expected);
 
-        let main10 = [
-            "-c:v",
-            "libx265",
-            "-pix_fmt",
-            "yuv420p10le",
-            "-x265-params",
-            "log-level=1:pools=1",
-        ];
-        let deep = make("made.h265", "160x96", 10, &main10);
+        let deep = h265_main10("160x96", 10);
         let out = Bench::file(&deep.path(), "cuda-memory=true", after).run();
         assert_eq!(out.sums(), deep.expected("p010le"));
 

@@ -6,8 +6,8 @@
 mod common;
 
 use common::{Bench, Out, equal, software};
-use standin_world::streams::{h264, join};
-use standin_world::{assert_nothing_is_left, in_child, make};
+use standin_world::streams::{h264, h265_main10, join, mpeg2, vp9_hidden};
+use standin_world::{assert_nothing_is_left, in_child};
 use test_streams::all;
 
 #[test]
@@ -66,15 +66,7 @@ fn generated_streams_equal_software() {
             &theirs,
         );
 
-        let main10 = [
-            "-c:v",
-            "libx265",
-            "-pix_fmt",
-            "yuv420p10le",
-            "-x265-params",
-            "log-level=1:pools=1",
-        ];
-        let deep = make("made.h265", "160x96", 30, &main10);
+        let deep = h265_main10("160x96", 30);
         let ours = Bench::file(&deep.path(), "", "").run();
         assert_eq!(ours.sums(), deep.expected("p010le"), "10 bit");
         assert!(
@@ -83,26 +75,15 @@ fn generated_streams_equal_software() {
             ours.caps
         );
 
-        let mpeg2 = make(
-            "made.m2v",
-            "176x144",
-            40,
-            &["-c:v", "mpeg2video", "-bf", "2", "-g", "12"],
+        let fields = mpeg2("176x144", 40, &[]);
+        let theirs = software(&fields.path(), "avdec_mpeg2video", "NV12");
+        equal(
+            "MPEG-2",
+            &Bench::file(&fields.path(), "", "").run(),
+            &theirs,
         );
-        let theirs = software(&mpeg2.path(), "avdec_mpeg2video", "NV12");
-        equal("MPEG-2", &Bench::file(&mpeg2.path(), "", "").run(), &theirs);
 
-        let alt_ref = [
-            "-c:v",
-            "libvpx-vp9",
-            "-lag-in-frames",
-            "25",
-            "-b:v",
-            "200k",
-            "-speed",
-            "4",
-        ];
-        let hidden = make("made.ivf", "160x96", 50, &alt_ref);
+        let hidden = vp9_hidden("160x96", 50);
         let ours = Bench::file(&hidden.path(), "", "").run();
         assert_eq!(ours.sums(), hidden.expected("nv12"));
         assert_nothing_is_left();
@@ -134,8 +115,7 @@ fn fields_are_marked() {
         );
 
         // The other order of fields.
-        let top = ["-c:v", "mpeg2video", "-flags", "+ildct+ilme", "-top", "1"];
-        let made = make("made.m2v", "176x144", 10, &top);
+        let made = mpeg2("176x144", 10, &["-flags", "+ildct+ilme", "-top", "1"]);
         let ours = Bench::file(&made.path(), "", "").run();
         assert_eq!(ours.sums(), made.expected("nv12"));
         assert!(

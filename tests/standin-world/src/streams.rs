@@ -123,3 +123,45 @@ pub fn h264(size: &str, frames: u32, params: &str) -> Made {
         &[&encoder[..], &["-x264-params", &params]].concat(),
     )
 }
+
+/// H.265 with 10 bit.
+pub fn h265_main10(size: &str, frames: u32) -> Made {
+    let encoder = [
+        "-c:v",
+        "libx265",
+        "-pix_fmt",
+        "yuv420p10le",
+        "-x265-params",
+        "log-level=1:pools=1",
+    ];
+    make("made.h265", size, frames, &encoder)
+}
+
+/// VP9 with frames that are not shown.
+pub fn vp9_hidden(size: &str, frames: u32) -> Made {
+    let encoder = [
+        "-c:v",
+        "libvpx-vp9",
+        "-auto-alt-ref",
+        "1",
+        "-lag-in-frames",
+        "25",
+        "-b:v",
+        "200k",
+        "-g",
+        "60",
+        "-speed",
+        "4",
+    ];
+    make("made.ivf", size, frames, &encoder)
+}
+
+/// MPEG-2 with B-frames and further arguments of FFmpeg.
+pub fn mpeg2(size: &str, frames: u32, arguments: &[&str]) -> Made {
+    let encoder = [
+        &["-c:v", "mpeg2video", "-bf", "2", "-g", "12"][..],
+        arguments,
+    ]
+    .concat();
+    make("made.m2v", size, frames, &encoder)
+}
