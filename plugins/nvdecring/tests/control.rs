@@ -7,9 +7,9 @@ mod common;
 use std::collections::HashMap;
 use std::path::Path;
 
-use common::{Bench, LONG, init, software};
+use common::{Bench, Hand, LONG, h264_caps, init, software};
 use gst::prelude::*;
-use gst_app::{AppSink, AppSrc};
+use gst_app::AppSink;
 use standin_world::streams::{h264, make};
 use standin_world::{Made, assert_nothing_is_left, in_child};
 
@@ -25,7 +25,7 @@ fn mp4() -> Made {
 
 fn playing(path: &Path, after: &str) -> Bench {
     Bench::launch(&format!(
-        "filesrc location=\"{}\" ! qtdemux ! h264parse ! nvdecringdec name=dec ! {after}",
+        "filesrc location=\"{}\" ! qtdemux ! h264parse ! nvdecringdec name=dec decode-timeout=30000 ! {after}",
         path.display()
     ))
 }
@@ -201,47 +201,6 @@ fn a_flush_ends_what_waits_for_downstream() {
         out.account_is_whole();
         assert_nothing_is_left();
     });
-}
-
-/// Pushes access units by hand.
-struct Hand {
-    bench: Bench,
-    source: AppSrc,
-}
-
-impl Hand {
-    fn new(properties: &str) -> Self {
-        let bench = Bench::launch(&format!(
-            "appsrc name=in format=time ! nvdecringdec name=dec {properties} !"
-        ));
-        let source = bench
-            .pipeline
-            .by_name("in")
-            .and_downcast::<AppSrc>()
-            .expect("a source");
-        bench
-            .pipeline
-            .set_state(gst::State::Playing)
-            .expect("it starts");
-        Self { bench, source }
-    }
-
-    fn push(&self, at: u64, bytes: &[u8]) {
-        let mut buffer = gst::Buffer::from_slice(bytes.to_vec());
-        let inner = buffer.get_mut().expect("a new buffer");
-        inner.set_pts(gst::ClockTime::from_mseconds(40 * at));
-        self.source.push_buffer(buffer).expect("it is taken");
-    }
-}
-
-fn h264_caps() -> gst::Caps {
-    gst::Caps::builder("video/x-h264")
-        .field("stream-format", "byte-stream")
-        .field("alignment", "au")
-        .field("framerate", gst::Fraction::new(25, 1))
-        .field("width", 96)
-        .field("height", 64)
-        .build()
 }
 
 #[test]

@@ -6,7 +6,7 @@ mod common;
 
 use std::time::{Duration, Instant};
 
-use common::{Bench, LONG};
+use common::{Bench, Hand, LONG, h264_caps};
 use gst::prelude::*;
 use standin_world::child::in_child_of;
 use standin_world::streams::h264;
@@ -155,6 +155,33 @@ fn a_map_that_hangs_is_told() {
 fn a_map_that_hangs_at_the_end_of_the_stream_is_told() {
     // Nothing is submitted any more: the drain watches.
     hangs("map-hang=59", SHORT, Meanwhile::Wait, "mapping a picture");
+}
+
+#[test]
+fn a_map_that_hangs_is_told_while_nothing_comes_in() {
+    in_child_of(
+        || World::new().set("NVSTANDIN_FAULTS", "map-hang=9"),
+        || {
+            let made = h264("96x64", 10, "bframes=0");
+            let units = nvdecring_gpu::InputFile::read(&made.bytes(), None).expect("a stream");
+            let hand = Hand::new(SHORT);
+            hand.source.set_caps(Some(&h264_caps()));
+            for (at, unit) in units.packets.iter().enumerate() {
+                hand.push(at as u64, unit);
+            }
+            // No more frames and no end of the stream: the element looks after its calls by itself.
+            hand.bench.wait();
+            let out = hand.bench.stop();
+            assert_eq!(out.errors.len(), 1, "{:?}", out.errors);
+            assert!(
+                out.errors[0].contains("mapping a picture"),
+                "{:?}",
+                out.errors
+            );
+            assert_eq!(out.warnings.len(), 1, "{:?}", out.warnings);
+            assert!(live() > 0, "the call is still held");
+        },
+    );
 }
 
 #[test]

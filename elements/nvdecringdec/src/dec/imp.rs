@@ -114,7 +114,10 @@ impl ElementImpl for NvdecRingDec {
                 })?;
                 self.open_shared_context();
             }
-            gst::StateChange::ReadyToPaused => self.patience.reset(),
+            gst::StateChange::ReadyToPaused => {
+                lock(&self.state).stopping = false;
+                self.patience.reset();
+            }
             gst::StateChange::PausedToReady => self.release_streaming_thread(),
             _ => {}
         }
@@ -222,8 +225,10 @@ impl VideoDecoderImpl for NvdecRingDec {
             let _unlocked = crate::stream_lock::Unlocked::new(obj.upcast_ref());
             self.flush_ring();
         }
-        self.patience.reset();
         let mut state = lock(&self.state);
+        if !state.stopping {
+            self.patience.reset();
+        }
         state.frames.clear();
         state.flow = None;
         state.flushing = false;
@@ -262,8 +267,12 @@ impl NvdecRingDec {
     /// Ends every wait of the streaming thread, which the base class is about to wait for. Threads in a call
     /// that hangs are abandoned with all they hold.
     fn release_streaming_thread(&self) {
-        self.patience.cancel();
-        let running = lock(&self.state).running.clone();
+        let running = {
+            let mut state = lock(&self.state);
+            state.stopping = true;
+            self.patience.cancel();
+            state.running.clone()
+        };
         if let Some(running) = running {
             let stopped = running.stop();
             gst::debug!(CAT, imp = self, "stopping: {stopped:?}");

@@ -47,6 +47,8 @@ pub(super) struct State {
     pub(super) flow: Option<gst::FlowError>,
     /// The session cannot go on, and the bus knows.
     pub(super) failed: bool,
+    /// The element goes to READY: nothing is opened any more.
+    pub(super) stopping: bool,
     /// Between FLUSH_START and FLUSH_STOP.
     pub(super) flushing: bool,
     /// Something was submitted since the last flush or drain.

@@ -116,6 +116,15 @@ pub struct Bench {
     pub out: Arc<Mutex<Outcome>>,
 }
 
+/// No machine is so busy that a call of these tests takes that long, unless it hangs.
+pub fn patience(properties: &str) -> &'static str {
+    if properties.contains("decode-timeout") {
+        ""
+    } else {
+        "decode-timeout=30000"
+    }
+}
+
 /// The parser elements and what the codec's caps need, by the file's name.
 pub fn parsers(path: &Path) -> &'static str {
     let name = path.to_string_lossy();
@@ -139,9 +148,9 @@ impl Bench {
     /// `... ! nvdecringdec name=dec {properties} ! {after} ! appsink`.
     pub fn file(path: &Path, properties: &str, after: &str) -> Self {
         let parsers = parsers(path);
-        let path = path.display();
+        let (path, patience) = (path.display(), patience(properties));
         Self::launch(&format!(
-            "filesrc location=\"{path}\" ! {parsers} ! nvdecringdec name=dec {properties} ! {after}"
+            "filesrc location=\"{path}\" ! {parsers} ! nvdecringdec name=dec {patience} {properties} ! {after}"
         ))
     }
 
@@ -292,4 +301,47 @@ pub fn equal(name: &str, ours: &Outcome, theirs: &Outcome) {
         theirs.pictures.len(),
         "{name}: pictures"
     );
+}
+
+/// Pushes access units by hand.
+pub struct Hand {
+    pub bench: Bench,
+    pub source: gst_app::AppSrc,
+}
+
+impl Hand {
+    pub fn new(properties: &str) -> Self {
+        let bench = Bench::launch(&format!(
+            "appsrc name=in format=time ! nvdecringdec name=dec {} {properties} !",
+            patience(properties)
+        ));
+        let source = bench
+            .pipeline
+            .by_name("in")
+            .and_downcast::<gst_app::AppSrc>()
+            .expect("a source");
+        bench
+            .pipeline
+            .set_state(gst::State::Playing)
+            .expect("it starts");
+        Self { bench, source }
+    }
+
+    pub fn push(&self, at: u64, bytes: &[u8]) {
+        let mut buffer = gst::Buffer::from_slice(bytes.to_vec());
+        let inner = buffer.get_mut().expect("a new buffer");
+        inner.set_pts(gst::ClockTime::from_mseconds(40 * at));
+        self.source.push_buffer(buffer).expect("it is taken");
+    }
+}
+
+/// Caps of the made H.264 streams of 96x64.
+pub fn h264_caps() -> gst::Caps {
+    gst::Caps::builder("video/x-h264")
+        .field("stream-format", "byte-stream")
+        .field("alignment", "au")
+        .field("framerate", gst::Fraction::new(25, 1))
+        .field("width", 96)
+        .field("height", 64)
+        .build()
 }
