@@ -103,9 +103,14 @@ table() {
     row 'creating the decoder never returns' plain 'init-hang'
 }
 
+# settled: without the counts of programs that were ended from outside, which vary by a picture.
+settled() {
+    sed -E 's/[0-9]+, (hangs|errors without end|error, does not end)/\1/g'
+}
+
 table | tee "$work/table"
 if [[ ${1:-} == --check ]]; then
     sed -n '/<!-- anchors -->/,/<!-- end of anchors -->/p' "$vmafx_root/docs/standins.md" | grep '^|' >"$work/documented"
-    diff -u "$work/documented" "$work/table" || fail 1 "docs/standins.md has another table"
+    diff -u <(settled <"$work/documented") <(settled <"$work/table") || fail 1 "docs/standins.md has another table"
     say "docs/standins.md has this table"
 fi
