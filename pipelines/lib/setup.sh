@@ -171,8 +171,9 @@ stage_all() {
     stage "${plugins[@]}"
     for library in cuda nvcuvid; do
         [[ -e $profile_dir/libstandin_$library.so ]] || continue
-        put "$profile_dir/libstandin_$library.so" "$stage_dir/standins/lib$library.so"
         put "$profile_dir/libstandin_$library.so" "$stage_dir/standins/lib$library.so.1"
+        # One file: under two names of their own the loader would make two libraries of it.
+        ln -sfn "lib$library.so.1" "$stage_dir/standins/lib$library.so"
     done
 }
 

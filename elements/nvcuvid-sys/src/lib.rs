@@ -6,6 +6,7 @@
 //! |---|---|
 //! | [`bindings`] | structures, constants and function types, generated from the headers of Video Codec SDK 11.1 |
 //! | [`av1`] | the two fields of AV1's picture parameters that name and switch film grain's second surface |
+//! | [`frame_type`] | key frames of VP8, VP9 and AV1 |
 //! | [`result`] | [`CuResult`]: what every function answers, an integer with names |
 //! | [`load`] | [`LoadError`]: what is missing on this machine, and what to install |
 //! | [`driver`] | [`Driver`]: `libcuda`, its version and devices |
@@ -63,6 +64,7 @@ pub mod copy;
 pub mod decoder;
 pub mod driver;
 mod error;
+pub mod frame_type;
 pub mod library;
 pub mod load;
 pub mod memory;

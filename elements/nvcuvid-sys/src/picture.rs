@@ -4,8 +4,8 @@
 
 use std::cell::UnsafeCell;
 
-use crate::av1;
 use crate::bindings::*;
+use crate::{av1, frame_type};
 
 /// The parameters of one picture (or field). It is seen by reference only, while the callback runs: the
 /// bitstream that it points to is gone afterwards.
@@ -46,9 +46,11 @@ impl PictureParams {
         (raw.field_pic_flag != 0).then_some(raw.second_field != 0)
     }
 
-    /// Whether it is coded without reference to others.
-    pub fn is_intra(&self) -> bool {
-        self.get().intra_pic_flag != 0
+    /// Whether it is coded without reference to others: the parser says so, or the parameters of `codec` do.
+    pub fn is_intra(&self, codec: cudaVideoCodec) -> bool {
+        // SAFETY: the parser filled the structure.
+        let by_codec = unsafe { frame_type::is_intra(self.get(), codec) };
+        self.get().intra_pic_flag != 0 || by_codec.unwrap_or(false)
     }
 
     /// Whether others refer to it.

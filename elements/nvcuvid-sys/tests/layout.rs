@@ -112,6 +112,16 @@ fn other_facts() -> Vec<(&'static str, usize)> {
         av1::DECODE_PIC_IDX_OFFSET,
     ));
     facts.push(("first_byte_of_apply_grain()", av1::APPLY_GRAIN_OFFSET));
+    facts.push((
+        "offsetof(CUVIDVP8PICPARAMS, wFrameTagFlags)",
+        frame_type::VP8_FRAME_TAG_OFFSET,
+    ));
+    facts.push(("vp8_inter_frame()", 1));
+    facts.push(("offsetof(CUVIDVP8PICPARAMS, width)", 0));
+    facts.push(("offsetof(CUVIDVP9PICPARAMS, width)", 0));
+    facts.push(("offsetof(CUVIDAV1PICPARAMS, width)", 0));
+    facts.push(("vp9_inter_and_intra_only()", 0x820));
+    facts.push(("av1_inter_frame()", 1));
     facts
 }
 
@@ -133,6 +143,15 @@ fn said_by_c<'a>(expressions: impl Iterator<Item = &'a String>) -> BTreeMap<Stri
          static inline size_t first_byte_of_apply_grain(void) {\n\
            CUVIDAV1PICPARAMS p; memset(&p, 0, sizeof p); p.apply_grain = 1;\n\
            size_t at = 0; while (!((unsigned char *)&p)[at]) at++; return at;\n}\n\
+         static inline size_t vp8_inter_frame(void) {\n\
+           CUVIDVP8PICPARAMS p; memset(&p, 0, sizeof p); p.vp8_frame_tag.frame_type = 1;\n\
+           return ((unsigned char *)&p)[15];\n}\n\
+         static inline size_t vp9_inter_and_intra_only(void) {\n\
+           CUVIDVP9PICPARAMS p; memset(&p, 0, sizeof p); p.frameType = 1; p.intraOnly = 1;\n\
+           unsigned short u; memcpy(&u, (char *)&p + 12, 2); return u;\n}\n\
+         static inline size_t av1_inter_frame(void) {\n\
+           CUVIDAV1PICPARAMS p; memset(&p, 0, sizeof p); p.frame_type = 1;\n\
+           unsigned int u; memcpy(&u, (char *)&p + 20, 4); return u;\n}\n\
          int main(void) {\n",
     );
     for expression in expressions {

@@ -38,6 +38,11 @@ pub enum Call {
 }
 
 impl Call {
+    /// How long it may take before it is reported.
+    pub(crate) fn reported_after(self, config: &Config) -> Duration {
+        self.limits(config).0
+    }
+
     /// How long it may take before it is reported, and before the device is given up.
     fn limits(self, config: &Config) -> (Duration, Duration) {
         match self {

@@ -64,11 +64,13 @@ impl<G: GpuApi> DecoderOwner<G> {
     /// Waits until the ring is empty and the worker is in no call.
     fn quiet(&self, epoch: u64) -> Result<(), Overtaken> {
         self.shared.wait(|state, _| {
+            state.waits_for_quiet = false;
             if state.overtaken(epoch) {
                 Step::Done(Err(Overtaken))
             } else if state.decoder_is_quiet() {
                 Step::Done(Ok(()))
             } else {
+                state.waits_for_quiet = true;
                 Step::Wait(None)
             }
         })

@@ -53,11 +53,9 @@ impl<G: GpuApi> Driver<G> {
 
     /// A callback: the thread is not in the parser meanwhile, whatever it waits for.
     fn outside_parser<T>(&mut self, callback: impl FnOnce(&mut Self) -> T) -> T {
-        self.shared.with(|state| state.calls.leave(Role::Parser));
+        self.shared.leave(Role::Parser);
         let result = callback(self);
-        let now = self.shared.clock.now();
-        self.shared
-            .with(|state| state.calls.enter(Role::Parser, Call::Parse, now));
+        self.shared.enter(Role::Parser, Call::Parse);
         result
     }
 
@@ -108,7 +106,7 @@ impl<G: GpuApi> Driver<G> {
             });
             drop(open);
             let Err(error) = result else {
-                self.shared.with(|state| state.health.taken());
+                self.shared.quietly(|state| state.health.taken());
                 return Ok(());
             };
             let max_errors = self.shared.config.max_errors;
@@ -173,7 +171,7 @@ impl<G: GpuApi> Driver<G> {
         let started = self.shared.clock.now();
         let limit = self.shared.config.decode_timeout;
         let epoch = self.epoch;
-        let found = self.shared.wait(|state, now| {
+        let found = self.shared.wait_quietly(|state, now| {
             if state.overtaken(epoch) {
                 return Step::Done(Err(Overtaken));
             }
@@ -193,6 +191,10 @@ impl<G: GpuApi> Driver<G> {
             state.health.lose(&timed_out(limit));
             Step::Done(Ok(Surface::Lost))
         })?;
+        if matches!(found, Surface::Lost) {
+            // The worker has to let its pictures go.
+            self.shared.with(|_| ());
+        }
         Ok((found, self.shared.clock.now().saturating_sub(started)))
     }
 
@@ -204,7 +206,7 @@ impl<G: GpuApi> Driver<G> {
     ) -> Result<(), Overtaken> {
         let now = self.shared.clock.now();
         let epoch = self.epoch;
-        self.shared.with(|state| {
+        let lost = self.shared.quietly(|state| {
             if state.overtaken(epoch) {
                 return Err(Overtaken);
             }
@@ -216,17 +218,19 @@ impl<G: GpuApi> Driver<G> {
                 error: None,
             };
             state.ledger.stats.surface_wait += waited;
-            if let Some(lost) = state.pictures.begin(info, token, decoded) {
-                state.drop_frame(lost, DropReason::NeverShown);
-            }
-            Ok(())
-        })
+            Ok(state.pictures.begin(info, token, decoded))
+        })?;
+        if let Some(lost) = lost {
+            self.shared
+                .with(|state| state.drop_frame(lost, DropReason::NeverShown));
+        }
+        Ok(())
     }
 
     fn show(&mut self, shown: DisplayInfo) -> Result<(), Overtaken> {
         let epoch = self.epoch;
         let identity = self.shared.config.identity;
-        let found = self.shared.with(|state| {
+        let found = self.shared.quietly(|state| {
             if state.overtaken(epoch) {
                 return Err(Overtaken);
             }

@@ -56,7 +56,7 @@ impl<G: GpuApi> Parser<G> {
     }
 
     fn next_job(&self) -> Option<(Job, u64)> {
-        self.shared.wait(|state, _| {
+        self.shared.wait_quietly(|state, _| {
             if state.stopping {
                 return Step::Done(None);
             }

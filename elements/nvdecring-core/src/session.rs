@@ -298,6 +298,10 @@ impl<G: GpuApi> Session<G> {
 
 impl<G: GpuApi> Drop for Session<G> {
     fn drop(&mut self) {
-        self.stop();
+        let threads = self.threads.get_mut();
+        // Who has stopped it has waited already.
+        if !threads.unwrap_or_else(PoisonError::into_inner).is_empty() {
+            self.stop();
+        }
     }
 }

@@ -62,6 +62,10 @@ pub(crate) struct State<G: GpuApi> {
     pub(crate) ledger: Ledger,
     pub(crate) health: Health,
     pub(crate) calls: Calls,
+    /// When somebody who watches the calls looks again at the latest; `None` while nobody is sure to.
+    watched_until: Option<Duration>,
+    /// The parser thread waits for the worker to be in no call.
+    pub(crate) waits_for_quiet: bool,
     /// The decoder in use, for looking after surfaces in quarantine.
     pub(crate) open: Option<Open<G>>,
     /// Whether the decoder answers to status queries; true until it has refused.
@@ -93,6 +97,8 @@ impl<G: GpuApi> State<G> {
             ledger: Ledger::default(),
             health: Health::default(),
             calls: Calls::default(),
+            watched_until: None,
+            waits_for_quiet: false,
             open: None,
             has_status: true,
             epoch: 0,
@@ -201,8 +207,23 @@ impl<G: GpuApi> Shared<G> {
         result
     }
 
+    /// Changes what nobody waits for.
+    pub(crate) fn quietly<T>(&self, change: impl FnOnce(&mut State<G>) -> T) -> T {
+        change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Looks, with the time, until there is something to do. `look` must change nothing when it waits.
-    pub(crate) fn wait<T>(&self, mut look: impl FnMut(&mut State<G>, Duration) -> Step<T>) -> T {
+    pub(crate) fn wait<T>(&self, look: impl FnMut(&mut State<G>, Duration) -> Step<T>) -> T {
+        let result = self.wait_quietly(look);
+        self.bell.ring();
+        result
+    }
+
+    /// The same where what `look` changes in the end is nothing that anybody waits for.
+    pub(crate) fn wait_quietly<T>(
+        &self,
+        mut look: impl FnMut(&mut State<G>, Duration) -> Step<T>,
+    ) -> T {
         loop {
             let now = self.clock.now();
             let (step, seen) = {
@@ -211,10 +232,7 @@ impl<G: GpuApi> Shared<G> {
                 (look(&mut state, now), self.bell.count())
             };
             match step {
-                Step::Done(result) => {
-                    self.bell.ring();
-                    return result;
-                }
+                Step::Done(result) => return result,
                 Step::Wait(deadline) => self.clock.wait(&self.bell, seen, deadline),
             }
         }
@@ -232,9 +250,16 @@ impl<G: GpuApi> Shared<G> {
         }
         loop {
             let seen = self.wait(|state, now| match look(state, now) {
-                Step::Done(result) => Step::Done(Seen::Result(result)),
+                Step::Done(result) => {
+                    state.watched_until = None;
+                    Step::Done(Seen::Result(result))
+                }
                 Step::Wait(deadline) => match state.calls.watch(&self.config, now) {
-                    Watch::Fine(next) => Step::Wait(earlier(deadline, next)),
+                    Watch::Fine(next) => {
+                        let deadline = earlier(deadline, next);
+                        state.watched_until = deadline;
+                        Step::Wait(deadline)
+                    }
                     Watch::Stalled(call, elapsed) => Step::Done(Seen::Stalled(call, elapsed)),
                     Watch::Wedged(error) => {
                         state.fail(error.clone());
@@ -251,11 +276,36 @@ impl<G: GpuApi> Shared<G> {
 
     /// Makes a call of the library, known to the watchdog.
     pub(crate) fn call<T>(&self, role: Role, call: Call, make: impl FnOnce() -> T) -> T {
-        let now = self.clock.now();
-        self.with(|state| state.calls.enter(role, call, now));
+        self.enter(role, call);
         let result = make();
-        self.with(|state| state.calls.leave(role));
+        self.leave(role);
         result
+    }
+
+    /// A call begins. Who watches is woken only if it would look too late: there are many calls to a picture.
+    pub(crate) fn enter(&self, role: Role, call: Call) {
+        let now = self.clock.now();
+        let in_time = {
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            state.calls.enter(role, call, now);
+            let report = now + call.reported_after(&self.config);
+            state.watched_until.is_some_and(|until| until <= report)
+        };
+        if !in_time {
+            self.bell.ring();
+        }
+    }
+
+    /// A call has ended. Only who waits for the worker to be in none has to know at once.
+    pub(crate) fn leave(&self, role: Role) {
+        let awaited = {
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            state.calls.leave(role);
+            state.waits_for_quiet
+        };
+        if awaited {
+            self.bell.ring();
+        }
     }
 
     pub(crate) fn tell(&self, event: Event) {

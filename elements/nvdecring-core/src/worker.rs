@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::api::{DecodeStatus, DisplayInfo, ErrorClass, FrameToken, GpuApi};
+use crate::api::{DecodeStatus, DisplayInfo, ErrorClass, FrameToken, GpuApi, GpuError};
 use crate::calls::{Call, Role};
 use crate::ledger::End;
 use crate::output::{Damage, DropReason, Picture, Sink, Times};
@@ -29,6 +29,12 @@ struct Copying<G: GpuApi> {
     status: Option<DecodeStatus>,
     mapped_at: Duration,
 }
+
+/// A mapped picture, its copy, and when it was mapped.
+type Begun<G> = (<G as GpuApi>::Mapped, <G as GpuApi>::Copy, Duration);
+
+/// Why a picture has no copy.
+type Refused = (DropReason, GpuError);
 
 /// What the worker does next.
 enum Act<G: GpuApi> {
@@ -99,7 +105,8 @@ impl<G: GpuApi> Worker<G> {
     fn act(&mut self) -> Act<G> {
         let shared = self.shared.clone();
         let limit = shared.config.decode_timeout;
-        shared.wait(|state, now| {
+        // What the worker takes up frees nothing yet.
+        shared.wait_quietly(|state, now| {
             if state.stopping {
                 return Step::Done(match self.copying {
                     Some(_) => Act::Finish,
@@ -211,6 +218,8 @@ impl<G: GpuApi> Worker<G> {
     }
 
     fn settle(&mut self, open: Open<G>, picture: PictureRef) {
+        // The call was entered without a word to who watches.
+        self.shared.with(|_| ());
         let answer = self.api.status(&open.decoder, picture.index);
         // The parser may destroy the decoder as soon as the call has ended.
         drop(open);
@@ -231,29 +240,23 @@ impl<G: GpuApi> Worker<G> {
     }
 
     fn map(&mut self, open: Open<G>, shown: DisplayInfo) {
-        let (api, shared) = (self.api.clone(), self.shared.clone());
         let ticket = self.next;
         let status = self.status;
-        let begun = shared
-            .call(Role::Worker, Call::Map, || api.map(&open.decoder, &shown))
-            .map_err(|error| (DropReason::Map(error.clone()), error))
-            .and_then(|mapped| {
-                let mapped_at = shared.clock.now();
-                let copy = shared.call(Role::Worker, Call::BeginCopy, || {
-                    api.begin_copy(&open.decoder, &open.format, &mapped)
-                });
-                match copy {
-                    Ok(copy) => Ok((mapped, copy, mapped_at)),
-                    Err(error) => {
-                        self.unmap(&open, mapped);
-                        Err((DropReason::Copy(error.clone()), error))
-                    }
-                }
-            });
-        let earlier = self.copying.take();
+        let mut begun = self.begin_copy(&open, &shown);
+        let mut earlier = self.copying.take();
+        if let (Err((DropReason::Map(_), error)), true) = (&begun, earlier.is_some())
+            && error.class == ErrorClass::Single
+        {
+            // The device may have no second surface to give: once more with nothing mapped.
+            if let Some(earlier) = earlier.take() {
+                self.complete(earlier);
+            }
+            begun = self.begin_copy(&open, &shown);
+        }
         match begun {
             Ok((mapped, copy, mapped_at)) => {
-                shared.with(|state| state.ring.advance(ticket, SlotState::Copying));
+                self.shared
+                    .quietly(|state| state.ring.advance(ticket, SlotState::Copying));
                 self.move_on();
                 self.copying = Some(Copying {
                     ticket,
@@ -269,15 +272,34 @@ impl<G: GpuApi> Worker<G> {
             }
             Err((reason, error)) => {
                 drop(open);
-                shared.with(|state| {
-                    state
-                        .health
-                        .error(Role::Worker, &error, shared.config.max_errors)
-                });
+                let max_errors = self.shared.config.max_errors;
+                self.shared
+                    .with(|state| state.health.error(Role::Worker, &error, max_errors));
                 if let Some(earlier) = earlier {
                     self.complete(earlier);
                 }
                 self.fail(ticket, reason);
+            }
+        }
+    }
+
+    /// Maps a picture and begins to copy it. Nothing is mapped where that fails.
+    fn begin_copy(&self, open: &Open<G>, shown: &DisplayInfo) -> Result<Begun<G>, Refused> {
+        let mapped = self
+            .shared
+            .call(Role::Worker, Call::Map, || {
+                self.api.map(&open.decoder, shown)
+            })
+            .map_err(|error| (DropReason::Map(error.clone()), error))?;
+        let mapped_at = self.shared.clock.now();
+        let copy = self.shared.call(Role::Worker, Call::BeginCopy, || {
+            self.api.begin_copy(&open.decoder, &open.format, &mapped)
+        });
+        match copy {
+            Ok(copy) => Ok((mapped, copy, mapped_at)),
+            Err(error) => {
+                self.unmap(open, mapped);
+                Err((DropReason::Copy(error.clone()), error))
             }
         }
     }
@@ -336,7 +358,7 @@ impl<G: GpuApi> Worker<G> {
         let now = self.shared.clock.now();
         let released = self.shared.with(|state| state.release(ticket));
         drop(released);
-        let ready = self.shared.with(|state| {
+        let ready = self.shared.quietly(|state| {
             if !state.ring.advance(ticket, SlotState::Ready) {
                 return None;
             }

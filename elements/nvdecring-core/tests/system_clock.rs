@@ -26,7 +26,10 @@ impl Sink<Instant> for Tokens {
 
 fn open(tokens: &Tokens, status: DecodeStatus, config: Config) -> Session<Instant> {
     Session::open(
-        Arc::new(Instant { status }),
+        Arc::new(Instant {
+            status,
+            ..Instant::default()
+        }),
         DeviceGate::new(),
         config,
         Box::new(tokens.clone()),

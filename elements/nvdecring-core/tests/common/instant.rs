@@ -6,17 +6,20 @@ use std::sync::Arc;
 
 use super::*;
 
-/// Decodes at once; every packet is a picture in the one surface there is, so that each but the first has
-/// to wait for the worker.
+/// Decodes at once; every packet is a picture, in each surface in turn. With one surface each picture but the
+/// first has to wait for the worker.
 pub struct Instant {
     /// What is said of every picture.
     pub status: DecodeStatus,
+    /// How many surfaces there are, at least 1.
+    pub surfaces: u8,
 }
 
 impl Default for Instant {
     fn default() -> Self {
         Self {
             status: DecodeStatus::Success,
+            surfaces: 1,
         }
     }
 }
@@ -51,8 +54,13 @@ impl GpuApi for Instant {
         if !std::mem::replace(begun, true) {
             events.sequence(&());
         }
+        let turn = input
+            .timestamp
+            .unwrap_or(0)
+            .rem_euclid(i64::from(self.surfaces));
+        let index = u8::try_from(turn).unwrap_or(0);
         let info = PictureInfo {
-            index: 0,
+            index,
             film_grain_reference: None,
             intra: true,
             reference: true,
@@ -60,7 +68,7 @@ impl GpuApi for Instant {
         };
         if events.decode(info, &()) {
             events.display(Some(DisplayInfo {
-                index: 0,
+                index,
                 progressive: true,
                 top_field_first: false,
                 repeat_first_field: 0,
