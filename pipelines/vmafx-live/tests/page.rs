@@ -211,7 +211,6 @@ fn the_page_says_what_went_wrong_and_still_does_when_the_server_is_gone() {
 }
 
 #[test]
-#[ignore = "needs the plugin of vplretrydec and the software runtime, staged"]
 fn the_page_shows_what_the_decoder_went_through() {
     e2e::Stage::fresh(&["vplretry"]);
     let pipeline = "videotestsrc is-live=true pattern=ball num-buffers=120 ! \

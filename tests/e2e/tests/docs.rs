@@ -28,8 +28,8 @@ use e2e::{Stage, command, profile, run, workspace_root};
 const NOT_RUN: [(&str, usize); 5] = [
     ("needs=application", 1),
     ("needs=gpu", 3),
-    ("needs=obs", 0),
-    ("needs=root", 1),
+    ("needs=obs", 3),
+    ("needs=root", 3),
     ("runs=ci", 11),
 ];
 

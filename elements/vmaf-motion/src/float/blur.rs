@@ -4,6 +4,7 @@
 
 use super::component::Component;
 use crate::plane::Geometry;
+use crate::sad::Kernel;
 use crate::sad::scalar::reflect;
 
 /// Rows that are summed side by side: enough for the additions to wait for nothing.
@@ -15,6 +16,8 @@ const REACH: usize = 2;
 /// The blurred plane before, and the scratch memory to make the next.
 #[derive(Debug)]
 pub(super) struct Blurred {
+    /// Decides for which instructions the one loop below is compiled; the bits are the same.
+    kernel: Kernel,
     taps: [f32; 5],
     width: usize,
     height: usize,
@@ -27,10 +30,11 @@ pub(super) struct Blurred {
 }
 
 impl Blurred {
-    /// A plane of zeros.
+    /// A plane of zeros, with the instructions of the kernel that [`Kernel::chosen`] names.
     pub(super) fn new(taps: [f32; 5], geometry: Geometry) -> Self {
         let (width, height) = (geometry.width(), geometry.height());
         Self {
+            kernel: Kernel::chosen(),
             taps,
             width,
             height,
@@ -49,12 +53,16 @@ impl Blurred {
     /// Mean absolute difference of the plane before and `plane`, which takes its place.
     pub(super) fn push(&mut self, plane: &Component<'_>) -> f32 {
         #[cfg(target_arch = "x86_64")]
-        if crate::sad::Kernel::PortableAvx512.is_available() {
-            // SAFETY: the processor has these instructions.
-            return unsafe { self.push_avx512(plane) };
-        } else if crate::sad::Kernel::PortableAvx2.is_available() {
-            // SAFETY: the processor has these instructions.
-            return unsafe { self.push_avx2(plane) };
+        match self.kernel {
+            Kernel::Avx512 | Kernel::PortableAvx512 if Kernel::PortableAvx512.is_available() => {
+                // SAFETY: the processor has these instructions.
+                return unsafe { self.push_avx512(plane) };
+            }
+            Kernel::Avx2 | Kernel::PortableAvx2 if Kernel::PortableAvx2.is_available() => {
+                // SAFETY: the processor has these instructions.
+                return unsafe { self.push_avx2(plane) };
+            }
+            _ => {}
         }
         self.push_clone(plane)
     }
@@ -81,6 +89,7 @@ impl Blurred {
             read,
             down,
             differences,
+            kernel: _,
         } = self;
         let (width, height) = (*width, *height);
         for (y, row) in read.iter_mut().enumerate().take(REACH) {
@@ -201,5 +210,50 @@ impl Differences {
         }
         self.filled = 0;
         self.total
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SampleFormat;
+
+    #[test]
+    fn every_clone_gives_the_same_bits() {
+        for (width, height) in [(3, 3), (16, 5), (31, 7), (70, 40), (257, 9)] {
+            let geometry = Geometry::new(width, height, SampleFormat::EIGHT_BIT).unwrap();
+            let mut noise = 1u32;
+            let planes: Vec<Vec<u8>> = (0..3)
+                .map(|_| {
+                    let samples = 0..width * height;
+                    samples
+                        .map(|_| {
+                            noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                            (noise >> 24) as u8
+                        })
+                        .collect()
+                })
+                .collect();
+            let differences = |kernel| -> Vec<u32> {
+                let mut blurred = Blurred {
+                    kernel,
+                    ..Blurred::new([0.054, 0.244, 0.404, 0.244, 0.054], geometry)
+                };
+                let push = |plane: &Vec<u8>| {
+                    let plane = Component::new(plane, width as usize, 1, geometry).unwrap();
+                    blurred.push(&plane).to_bits()
+                };
+                planes.iter().map(push).collect()
+            };
+            let reference = differences(Kernel::Scalar);
+            assert!(reference.iter().all(|bits| f32::from_bits(*bits) > 1.0));
+            for kernel in Kernel::available() {
+                assert_eq!(
+                    differences(kernel),
+                    reference,
+                    "{kernel} at {width}x{height}"
+                );
+            }
+        }
     }
 }
