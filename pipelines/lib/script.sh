@@ -128,6 +128,6 @@ why_not() {
         printf 'there is no element of that name\n'
     # Without data: libraries and devices are looked for on the way to READY.
     elif ! launch -q fakesrc num-buffers=0 ! "$1" ! fakesink >"$log" 2>&1; then
-        sed -n 's/^ERROR: from element [^:]*:[^:]*: //p' "$log" | grep -v "doesn't want to preroll" | head -n 1
+        sed -n 's/^ERROR: from element [^ ]*: //p; t; $s/.*/it does not start: &/p' "$log" | head -n 1
     fi
 }

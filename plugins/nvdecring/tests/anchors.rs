@@ -156,7 +156,8 @@ fn a_lost_device() {
         let faults = "device-lost=24:1000";
         let (theirs, mine) = (nvh264dec(&made.path(), faults), ours(&made.path(), faults));
         row("a lost device", &theirs, 0, &mine);
-        assert!(!theirs.eos);
+        // With an error or, as it happens, without.
+        assert!(theirs.pictures.len() < FRAMES);
         assert_eq!(mine.errors.len(), 1, "{:?}", mine.errors);
         assert!(
             mine.errors[0].contains("The device is lost"),
