@@ -52,12 +52,12 @@ one scores scores
 gst-launch-1.0 -q filesrc location=/probe/in.h264 ! h264parse ! avdec_h264 ! videoconvert \
     ! video/x-raw,format=NV12 ! filesink location=software
 one pictures software
-if gst-inspect-1.0 --exists vplretrydec; then
+if gst-inspect-1.0 vplretrydec >/dev/null; then
     ONEVPL_SEARCH_PATH=/probe/vplsoft gst-launch-1.0 -q filesrc location=/probe/in.h264 ! h264parse \
         ! vplretrydec implementation=software ! video/x-raw,format=NV12 ! filesink location=vpl
     one pictures vpl
 fi
-if gst-inspect-1.0 --exists nvdecringdec; then
+if gst-inspect-1.0 nvdecringdec >/dev/null; then
     LD_LIBRARY_PATH=/probe/standins gst-launch-1.0 -q filesrc location=/probe/in.h264 ! h264parse \
         ! nvdecringdec ! video/x-raw,format=NV12 ! filesink location=nv
     one pictures nv
@@ -82,7 +82,7 @@ say "this machine"
 lay_out /probe
 trap 'rm -rf --one-file-system "$work" /probe /tmp/probe-registry.bin' EXIT
 cp "$stage_dir/vplsoft/libvplsoft.so" /probe/vplsoft/
-cp "$stage_dir"/standins/*.so* /probe/standins/ 2>/dev/null || true
+cp -d "$stage_dir"/standins/*.so* /probe/standins/ 2>/dev/null || true
 rm -f /tmp/probe-registry.bin
 run_probe env >"$work/here"
 cat "$work/here"
@@ -125,8 +125,9 @@ for suite in "${suites[@]}"; do
     for library in cuda nvcuvid; do
         built=$root/target/release/libstandin_$library.so
         [[ -e $built ]] || continue
-        cp "$built" "$root/probe/standins/lib$library.so"
         cp "$built" "$root/probe/standins/lib$library.so.1"
+        # A link: two copies would be two devices.
+        ln -sfn "lib$library.so.1" "$root/probe/standins/lib$library.so"
     done
     say "$suite"
     run_probe unshare -m bash -c 'mount -t proc proc "$0/proc"; exec chroot "$0" "$@"' "$root" >"$work/there"
