@@ -241,8 +241,8 @@ mod tests {
             assert!(matches!(stream.push(&bad), Err(StreamError::Plane(_))));
             assert_eq!(stream.push(&good).unwrap().frame, frame);
         }
-        assert_eq!(stream.flush().into_iter().count(), 1);
-        assert_eq!(stream.flush().into_iter().count(), 0);
+        assert_eq!(stream.flush().len(), 1);
+        assert_eq!(stream.flush().len(), 0);
         assert!(matches!(stream.push(&good), Err(StreamError::Ended)));
         assert_eq!(stream.frames(), 4);
     }
