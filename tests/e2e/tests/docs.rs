@@ -26,7 +26,7 @@ use e2e::{Stage, command, profile, run, workspace_root};
 
 /// Blocks that are not run here, by tag.
 const NOT_RUN: [(&str, usize); 5] = [
-    ("needs=application", 2),
+    ("needs=application", 3),
     ("needs=gpu", 5),
     ("needs=obs", 3),
     ("needs=root", 3),
