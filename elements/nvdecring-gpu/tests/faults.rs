@@ -335,7 +335,8 @@ fn hangs(faults: &str, stuck: Call) {
             }
             let stopped = session.stop();
             assert!(!stopped.clean, "{stopped:?}");
-            assert_eq!(stopped.stuck, [stuck]);
+            // Beside it another call may be under way, such as one that waits for it.
+            assert!(stopped.stuck.contains(&stuck), "{:?}", stopped.stuck);
         },
     );
 }
