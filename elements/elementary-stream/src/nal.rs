@@ -2,6 +2,10 @@
 
 //! Start codes (00 00 01) and the units between them.
 
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
+
 /// One unit of a byte stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unit<'a> {
@@ -40,11 +44,10 @@ pub fn units(data: &[u8], zero_byte: bool) -> impl Iterator<Item = Unit<'_>> {
     })
 }
 
+static START_CODE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(&[0, 0, 1]));
+
 fn find_start_code(data: &[u8], from: usize) -> Option<usize> {
-    data.get(from..)?
-        .windows(3)
-        .position(|window| window == [0, 0, 1])
-        .map(|at| from + at)
+    START_CODE.find(data.get(from..)?).map(|at| from + at)
 }
 
 /// How many bytes at the end of `data` may be the beginning of a start code.

@@ -64,6 +64,8 @@ struct State {
     returned: Vec<MappedSurface>,
     /// Surfaces with the element or downstream.
     out: usize,
+    /// The session thread waits for surfaces. Otherwise those that come back can wait for its next command.
+    wants_surfaces: bool,
     last_number: u64,
     epoch: u64,
     /// A flush or a stop is under way: nothing is waited for.
@@ -257,7 +259,9 @@ impl Link {
             drop(surface);
         } else {
             state.returned.push(surface);
-            self.work.notify_all();
+            if state.wants_surfaces || state.ending {
+                self.work.notify_all();
+            }
         }
     }
 
@@ -349,11 +353,13 @@ impl Link {
             if left.is_zero() {
                 return Wake::Elapsed;
             }
+            state.wants_surfaces = true;
             state = self
                 .work
                 .wait_timeout(state, left)
                 .unwrap_or_else(PoisonError::into_inner)
                 .0;
+            state.wants_surfaces = false;
         }
     }
 
@@ -388,10 +394,12 @@ impl Link {
             } else if state.out <= most || state.cancelled(number, epoch) {
                 return;
             } else {
+                state.wants_surfaces = true;
                 state = self
                     .work
                     .wait(state)
                     .unwrap_or_else(PoisonError::into_inner);
+                state.wants_surfaces = false;
             }
         }
     }

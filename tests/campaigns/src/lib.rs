@@ -144,3 +144,14 @@ mod tests {
         assert!(resident().unwrap() > 1 << 20);
     }
 }
+
+/// What this process has used of the processors.
+pub fn processor_time() -> Duration {
+    nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_SELF)
+        .map(|usage| {
+            let both = usage.user_time() + usage.system_time();
+            let microseconds = both.tv_sec() * 1_000_000 + both.tv_usec();
+            Duration::from_micros(u64::try_from(microseconds).unwrap_or(0))
+        })
+        .unwrap_or_default()
+}

@@ -65,6 +65,8 @@ pub(crate) struct Driver {
     depth: u64,
     /// Frames go out as surfaces; cleared where that starves the runtime.
     wrap: Arc<AtomicBool>,
+    /// The element copies the last picture; before it, so many surfaces were out.
+    copying: Option<usize>,
     task: Task,
     started: Instant,
     ledger: Ledger,
@@ -90,6 +92,7 @@ impl Driver {
             low_latency: setup.low_latency,
             depth: setup.settings.async_depth as u64,
             wrap: Arc::clone(&setup.wrap),
+            copying: None,
             task: Task::default(),
             started: Instant::now(),
         }
@@ -119,6 +122,15 @@ impl Driver {
     /// Decoding has ended: what has no fate gets this one.
     pub(crate) fn close_books(&mut self, fate: &Fate) {
         self.ledger.close_all(fate);
+    }
+
+    /// The runtime gets back the surface that is being copied before it is asked for another. Nothing waits
+    /// for that while there is nothing to ask: the element then copies and goes on at once.
+    fn end_copy(&mut self) {
+        if let Some(before) = self.copying.take() {
+            self.link
+                .wait_for_surfaces(self.task.number, self.task.epoch, before);
+        }
     }
 
     /// The runtime has forgotten everything.
@@ -184,6 +196,7 @@ impl VplDecodeDriver for Driver {
     }
 
     fn decode_async(&mut self, input: Input) -> Decoded<Surface, SyncPoint> {
+        self.end_copy();
         self.link.reclaim();
         self.eaten = None;
         let decoded = match input {
@@ -226,6 +239,7 @@ impl VplDecodeDriver for Driver {
     }
 
     fn reset(&mut self, why: Reset) -> Result<Status, DriverError> {
+        self.end_copy();
         self.before = None;
         let again = self
             .at_hand
@@ -253,6 +267,7 @@ impl VplDecodeDriver for Driver {
     }
 
     fn reinit(&mut self) -> Result<Status, DriverError> {
+        self.end_copy();
         self.ledger.close_inside(&if self.drained {
             Fate::WithoutPicture
         } else {
@@ -268,6 +283,7 @@ impl VplDecodeDriver for Driver {
     }
 
     fn recover(&mut self, cause: Status) -> Result<Status, DriverError> {
+        self.end_copy();
         let lost = || Fate::Dropped(format!("the device was lost with {cause}"));
         let mut again: Vec<Arc<Unit>> = Vec::new();
         for unit in [self.before.take(), self.at_hand.take()]
@@ -325,6 +341,8 @@ impl VplDecodeDriver for Driver {
     }
 
     fn publish(&mut self, surface: Surface, corruption: Corruption) -> Result<(), DriverError> {
+        // A drain publishes one after the other.
+        self.end_copy();
         let token = Token::from_timestamp(surface.timestamp());
         let info = surface.info();
         let mapped = self.link.call("Map", CallKind::Wait, || surface.map());
@@ -352,9 +370,7 @@ impl VplDecodeDriver for Driver {
         };
         self.link.tell(Reply::Output(Box::new(output)));
         if !self.wrap.load(Ordering::Relaxed) {
-            // It is being copied: the runtime gets its surface back before it is asked for another.
-            self.link
-                .wait_for_surfaces(self.task.number, self.task.epoch, out);
+            self.copying = Some(out);
         }
         if token.system_frame_number().is_some() {
             self.ledger.close_older(token, REORDER + self.depth);

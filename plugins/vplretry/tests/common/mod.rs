@@ -423,16 +423,16 @@ impl Player {
         let mut pulled = 0;
         while pulled < most {
             self.read_bus();
-            if !self.played.errors.is_empty() {
-                break;
-            }
-            match self.sink.try_pull_sample(gst::ClockTime::from_mseconds(20)) {
+            // What was pushed before an error waits in the appsink.
+            let failed = !self.played.errors.is_empty();
+            let patience = gst::ClockTime::from_mseconds(if failed { 0 } else { 20 });
+            match self.sink.try_pull_sample(patience) {
                 Some(sample) => {
                     self.played.frames.push(Frame::new(&sample));
                     pulled += 1;
                 }
                 // The message comes behind the last frame.
-                None if self.played.eos => break,
+                None if self.played.eos || failed => break,
                 None => assert!(Instant::now() < deadline, "the pipeline hangs"),
             }
         }

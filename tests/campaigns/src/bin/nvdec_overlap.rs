@@ -11,7 +11,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::time::{self, Duration};
 
-use campaigns::{CampaignError, pipeline, play};
+use campaigns::{CampaignError, pipeline, play, processor_time};
 use clap::Parser;
 use instant::{Instant, packet};
 use nvdecring_core::*;
@@ -145,7 +145,11 @@ fn ring_cost(pictures: u32) -> Result<(Duration, Duration), CampaignError> {
             ..Instant::default()
         }),
         DeviceGate::new(),
-        Config::new(Identity::Decoded),
+        Config {
+            // As the element has it.
+            packets_ahead: PACKETS_AHEAD,
+            ..Config::new(Identity::Decoded)
+        },
         Box::new(Away),
         Box::new(|_| {}),
         Arc::new(SystemClock::default()),
@@ -158,17 +162,6 @@ fn ring_cost(pictures: u32) -> Result<(Duration, Duration), CampaignError> {
     session.drain().map_err(failed)?;
     let (elapsed, used) = (start.elapsed(), processor_time().saturating_sub(used));
     Ok((used / pictures, elapsed / pictures))
-}
-
-/// What this process has used of the processors.
-fn processor_time() -> Duration {
-    nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_SELF)
-        .map(|usage| {
-            let both = usage.user_time() + usage.system_time();
-            let microseconds = both.tv_sec() * 1_000_000 + both.tv_usec();
-            Duration::from_micros(u64::try_from(microseconds).unwrap_or(0))
-        })
-        .unwrap_or_default()
 }
 
 fn campaign(arguments: &Arguments) -> Result<bool, CampaignError> {

@@ -30,7 +30,7 @@ const DEPTH: u16 = 4;
 #[derive(Debug, Parser)]
 struct Arguments {
     /// Rounds of both
-    #[arg(long, default_value_t = 9)]
+    #[arg(long, default_value_t = 15)]
     rounds: usize,
     /// Frames of the 1080p stream
     #[arg(long, default_value_t = 240)]
@@ -81,11 +81,31 @@ fn stream(size: &str, frames: usize) -> Result<Vec<Vec<u8>>, CampaignError> {
     Ok(units)
 }
 
-/// Time of the frames behind the first.
+/// A moment: on the clock, and what this process has used of the processors by then.
+#[derive(Clone, Copy)]
+struct Moment(Instant, Duration);
+
+impl Moment {
+    fn now() -> Self {
+        Self(Instant::now(), campaigns::processor_time())
+    }
+}
+
+/// Time that a frame takes: on the clock, and of the processors.
+#[derive(Clone, Copy)]
+struct Each {
+    clock: Duration,
+    processors: Duration,
+}
+
+/// Frames before the measurement begins: pools are filled, threads are started.
+const WARM_UP: usize = 16;
+
+/// Time of the frames behind the warm-up.
 struct Timed {
     frames: usize,
-    first: Option<Instant>,
-    last: Option<Instant>,
+    first: Option<Moment>,
+    last: Option<Moment>,
 }
 
 impl Timed {
@@ -98,16 +118,21 @@ impl Timed {
     }
 
     fn frame(&mut self) {
-        let now = Instant::now();
+        let now = Moment::now();
         self.frames += 1;
-        self.first.get_or_insert(now);
+        if self.frames == WARM_UP {
+            self.first = Some(now);
+        }
         self.last = Some(now);
     }
 
-    fn each(&self, expected: usize) -> Result<Duration, CampaignError> {
+    fn each(&self, expected: usize) -> Result<Each, CampaignError> {
         match (self.first, self.last, self.frames) {
-            (Some(first), Some(last), frames) if frames == expected && frames > 1 => {
-                Ok((last - first) / (frames as u32 - 1))
+            (Some(first), Some(last), frames) if frames == expected && frames > WARM_UP => {
+                Ok(Each {
+                    clock: (last.0 - first.0) / (frames - WARM_UP) as u32,
+                    processors: (last.1.saturating_sub(first.1)) / (frames - WARM_UP) as u32,
+                })
             }
             (_, _, frames) => Err(wrong(format!("{frames} of {expected} frames came out"))),
         }
@@ -177,7 +202,7 @@ impl Loop {
     }
 }
 
-fn bare(runtime: &DirectRuntime, units: &[Vec<u8>]) -> Result<Duration, CampaignError> {
+fn bare(runtime: &DirectRuntime, units: &[Vec<u8>]) -> Result<Each, CampaignError> {
     let session = Session::direct(runtime).map_err(wrong)?;
     let mut units: Vec<Vec<u8>> = units.to_vec();
     let mut parameters = Parameters::new(onevpl_sys::MFX_CODEC_AVC);
@@ -206,7 +231,7 @@ fn bare(runtime: &DirectRuntime, units: &[Vec<u8>]) -> Result<Duration, Campaign
     decode.timed.each(units.len())
 }
 
-fn element(runtime: &Path, units: &[Vec<u8>], depth: u16) -> Result<Duration, CampaignError> {
+fn element(runtime: &Path, units: &[Vec<u8>], depth: u16) -> Result<Each, CampaignError> {
     let pipeline = gst::Pipeline::new();
     let make = |name: &str| gst::ElementFactory::make(name).build().map_err(wrong);
     let source = gst_app::AppSrc::builder()
@@ -222,6 +247,9 @@ fn element(runtime: &Path, units: &[Vec<u8>], depth: u16) -> Result<Duration, Ca
     decoder.set_property("runtime-path", runtime);
     decoder.set_property("async-depth", u32::from(depth));
     let sink = make("fakesink")?;
+    // The frame goes back to the pool at once, as the loop copies into one and the same memory.
+    sink.set_property("enable-last-sample", false);
+    sink.set_property("async", false);
     pipeline
         .add_many([source.upcast_ref(), &decoder, &sink])
         .map_err(wrong)?;
@@ -265,13 +293,19 @@ fn set_faults(runtime: &DirectRuntime, text: &str) -> Result<(), CampaignError> 
     }
 }
 
-/// The least, the median and the greatest ratio of element to loop, and the medians of both.
-fn overhead(
-    arguments: &Arguments,
-    runtime: &DirectRuntime,
-) -> Result<([f64; 3], [Duration; 2]), CampaignError> {
+/// What the rounds gave.
+struct Overhead {
+    /// Element to loop, on the clock, round by round, sorted.
+    ratios: Vec<f64>,
+    /// The same in processor time.
+    processors: Vec<f64>,
+    /// Medians of element and loop.
+    clock: [Duration; 2],
+}
+
+fn overhead(arguments: &Arguments, runtime: &DirectRuntime) -> Result<Overhead, CampaignError> {
     let units = stream("1920x1080", arguments.frames)?;
-    let mut ratios = Vec::new();
+    let (mut ratios, mut processors) = (Vec::new(), Vec::new());
     let mut times: [Vec<Duration>; 2] = Default::default();
     for round in 0..=arguments.rounds.max(1) {
         // Which comes first alternates: the machine may grow slower within a round.
@@ -285,16 +319,26 @@ fn overhead(
         if round == 0 {
             continue;
         }
-        ratios.push(ours.as_secs_f64() / theirs.as_secs_f64());
-        times[0].push(ours);
-        times[1].push(theirs);
+        ratios.push(ours.clock.as_secs_f64() / theirs.clock.as_secs_f64());
+        processors.push(ours.processors.as_secs_f64() / theirs.processors.as_secs_f64());
+        times[0].push(ours.clock);
+        times[1].push(theirs.clock);
     }
     ratios.sort_by(f64::total_cmp);
-    let last = ratios.len() - 1;
-    let medians = times
+    processors.sort_by(f64::total_cmp);
+    let clock = times
         .each_mut()
         .map(|times| percentile(times, 50.0).unwrap_or_default());
-    Ok(([ratios[0], ratios[last / 2], ratios[last]], medians))
+    Ok(Overhead {
+        ratios,
+        processors,
+        clock,
+    })
+}
+
+/// The median of what is sorted and not empty.
+fn median(sorted: &[f64]) -> f64 {
+    sorted[(sorted.len() - 1) / 2]
 }
 
 fn measure(arguments: &Arguments) -> Result<bool, CampaignError> {
@@ -313,15 +357,28 @@ fn measure(arguments: &Arguments) -> Result<bool, CampaignError> {
     let runtime = DirectRuntime::open(&path).map_err(wrong)?;
     set_faults(&runtime, "")?;
 
-    let ([least, ratio, most], [ours, theirs]) = overhead(arguments, &runtime)?;
+    let Overhead {
+        ratios,
+        processors,
+        clock: [ours, theirs],
+    } = overhead(arguments, &runtime)?;
+    let ratio = median(&ratios);
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
     println!(
         "1920x1080 H.264, depth {DEPTH}, per frame, {} rounds of {} frames",
-        arguments.rounds, arguments.frames
+        ratios.len(),
+        arguments.frames
     );
     println!("  bare loop        {:>8.3} ms (median)", ms(theirs));
     println!("  vplretrydec      {:>8.3} ms (median)", ms(ours));
-    println!("  ratio            {ratio:>8.3} (rounds {least:.3} to {most:.3})");
+    let range =
+        |sorted: &[f64]| format!("rounds {:.3} to {:.3}", sorted[0], sorted[sorted.len() - 1]);
+    println!("  ratio            {ratio:>8.3} ({})", range(&ratios));
+    println!(
+        "  processor time   {:>8.3} times the loop's ({})",
+        median(&processors),
+        range(&processors)
+    );
 
     let units = stream("160x120", 120)?;
     let micros = OPERATION.as_micros();
@@ -338,10 +395,10 @@ fn measure(arguments: &Arguments) -> Result<bool, CampaignError> {
     let mut filled = 0.0;
     for depth in [1, 2, 3, 4, 8] {
         let each = element(runtime.path(), &units, depth)?;
-        let share = ideal.as_secs_f64() / each.as_secs_f64();
+        let share = ideal.as_secs_f64() / each.clock.as_secs_f64();
         println!(
             "  depth {depth}          {:>8.3} ms, {:.1} % of the ideal",
-            ms(each),
+            ms(each.clock),
             share * 100.0
         );
         if depth == DEPTH {
