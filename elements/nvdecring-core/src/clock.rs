@@ -17,45 +17,61 @@ pub struct Bell(Arc<Rung>);
 
 #[derive(Debug, Default)]
 struct Rung {
-    count: Mutex<u64>,
+    state: Mutex<RungState>,
     changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct RungState {
+    count: u64,
+    /// Threads that wait. Waking nobody would be a system call all the same.
+    waiting: u32,
 }
 
 impl Bell {
     /// Counts a change and wakes everyone who waits.
     pub fn ring(&self) {
-        *self.lock() += 1;
-        self.0.changed.notify_all();
+        let mut state = self.lock();
+        state.count += 1;
+        let awaited = state.waiting > 0;
+        drop(state);
+        if awaited {
+            self.0.changed.notify_all();
+        }
     }
 
     /// How often it was rung.
     pub fn count(&self) -> u64 {
-        *self.lock()
+        self.lock().count
     }
 
     /// Blocks until the count differs from `seen`.
     pub fn wait(&self, seen: u64) {
-        let mut count = self.lock();
-        while *count == seen {
-            count = self
+        let mut state = self.lock();
+        state.waiting += 1;
+        while state.count == seen {
+            state = self
                 .0
                 .changed
-                .wait(count)
+                .wait(state)
                 .unwrap_or_else(PoisonError::into_inner);
         }
+        state.waiting -= 1;
     }
 
     /// Blocks until the count differs from `seen` or `limit` has passed. May return early.
     pub fn wait_at_most(&self, seen: u64, limit: Duration) {
-        let count = self.lock();
-        if *count == seen {
-            drop(self.0.changed.wait_timeout(count, limit));
+        let mut state = self.lock();
+        if state.count == seen {
+            state.waiting += 1;
+            let waited = self.0.changed.wait_timeout(state, limit);
+            waited.unwrap_or_else(PoisonError::into_inner).0.waiting -= 1;
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, u64> {
-        // The count is valid at every moment, whatever a panicking thread was at.
-        self.0.count.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, RungState> {
+        // The counts are valid at every moment, whatever a panicking thread was at.
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

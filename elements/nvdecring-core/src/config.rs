@@ -42,6 +42,10 @@ impl TryFrom<u8> for RingDepth {
     }
 }
 
+/// Packets ahead of the parser for a stream that is decoded as fast as it comes: caller and parser thread wake
+/// each other once for several packets.
+pub const PACKETS_AHEAD: u8 = 4;
+
 /// What happens to a packet while the ring is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Overflow {
@@ -70,6 +74,10 @@ pub struct Config {
     pub ring_depth: RingDepth,
     /// What happens while they are all taken. Default: wait.
     pub overflow: Overflow,
+    /// Packets that may wait for the parser when `submit` returns. Default 0: it returns when the packet is
+    /// parsed. Of no effect with [`Overflow::Fail`], which has to know how many pictures a packet shows before it
+    /// takes the next.
+    pub packets_ahead: u8,
     /// How long the oldest picture may take to be decoded, counted from when nothing is ahead of it.
     /// After this a call that has not returned is reported as stalled. Default 500 ms.
     pub decode_timeout: Duration,
@@ -95,6 +103,7 @@ impl Config {
         Self {
             ring_depth: RingDepth::default(),
             overflow: Overflow::default(),
+            packets_ahead: 0,
             decode_timeout: Duration::from_millis(500),
             wedge_timeout: Duration::from_secs(2),
             open_timeout: Duration::from_secs(10),
@@ -144,6 +153,14 @@ impl Config {
             return wrong("0 errors in a row: must be 1 or more".into());
         }
         Ok(())
+    }
+
+    /// The same where it has an effect.
+    pub(crate) fn ahead(&self) -> u64 {
+        match self.overflow {
+            Overflow::Block => self.packets_ahead.into(),
+            Overflow::Fail => 0,
+        }
     }
 
     /// The surfaces for a stream that needs `minimum`. Where 32 do not suffice the ring shrinks, never the

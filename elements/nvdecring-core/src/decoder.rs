@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::gate::DeviceGate;
 use crate::health::Recovery;
 use crate::output::{DropReason, Event};
-use crate::state::{Open, Shared, Step};
+use crate::state::{Open, Party, Shared, Step};
 
 pub(crate) struct DecoderOwner<G: GpuApi> {
     shared: Arc<Shared<G>>,
@@ -63,7 +63,7 @@ impl<G: GpuApi> DecoderOwner<G> {
 
     /// Waits until the ring is empty and the worker is in no call.
     fn quiet(&self, epoch: u64) -> Result<(), Overtaken> {
-        self.shared.wait(|state, _| {
+        self.shared.wait(Party::Parser, |state, _| {
             state.waits_for_quiet = false;
             if state.overtaken(epoch) {
                 Step::Done(Err(Overtaken))

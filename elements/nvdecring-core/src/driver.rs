@@ -14,7 +14,7 @@ use crate::decoder::DecoderOwner;
 use crate::output::{DropReason, Times};
 use crate::packets::Packets;
 use crate::pictures::{Decoded, Hold, PictureTable};
-use crate::state::{Shared, State, Step, Waiting};
+use crate::state::{Party, Shared, State, Step, Waiting};
 use crate::verdict::timed_out;
 
 /// The job ends here: a flush, a stop or a fatal error has overtaken it.
@@ -171,7 +171,7 @@ impl<G: GpuApi> Driver<G> {
         let started = self.shared.clock.now();
         let limit = self.shared.config.decode_timeout;
         let epoch = self.epoch;
-        let found = self.shared.wait_quietly(|state, now| {
+        let found = self.shared.wait(Party::Parser, |state, now| {
             if state.overtaken(epoch) {
                 return Step::Done(Err(Overtaken));
             }
@@ -306,7 +306,7 @@ impl<G: GpuApi> Driver<G> {
             },
             decoded,
         });
-        self.shared.wait(|state, now| {
+        let entered = self.shared.wait(Party::Parser, |state, now| {
             if state.overtaken(epoch) {
                 state.pictures.release(hold);
                 return Step::Done(Err(Overtaken));
@@ -330,7 +330,9 @@ impl<G: GpuApi> Driver<G> {
                 stats.most_queued = stats.most_queued.max(state.ring.occupied());
             }
             Step::Done(Ok(()))
-        })
+        });
+        self.shared.wake(Party::Worker);
+        entered
     }
 
     /// The packet has been parsed.

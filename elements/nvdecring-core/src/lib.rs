@@ -57,7 +57,7 @@ pub use api::{
 };
 pub use calls::{Call, Role};
 pub use clock::{Clock, SystemClock};
-pub use config::{Config, Identity, Overflow, RingDepth};
+pub use config::{Config, Identity, Overflow, PACKETS_AHEAD, RingDepth};
 pub use error::Error;
 pub use gate::DeviceGate;
 pub use health::Recovery;

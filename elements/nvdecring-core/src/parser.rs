@@ -10,7 +10,7 @@ use crate::decoder::DecoderOwner;
 use crate::driver::{Driver, Overtaken};
 use crate::gate::DeviceGate;
 use crate::output::DropReason;
-use crate::state::{Job, Shared, Step};
+use crate::state::{Job, Party, Shared, Step};
 
 pub(crate) struct Parser<G: GpuApi> {
     shared: Arc<Shared<G>>,
@@ -50,17 +50,24 @@ impl<G: GpuApi> Parser<G> {
                 Job::Drain => self.drain(),
                 Job::Flush => self.flush(),
             };
-            self.shared.with(|state| state.jobs_done += 1);
+            let left = self.shared.quietly(|state| {
+                state.end_job();
+                state.unfinished()
+            });
+            // Who waits for room is woken for several packets, not for each.
+            if 2 * left <= self.shared.config.ahead() {
+                self.shared.wake(Party::Caller);
+            }
         }
         self.close();
     }
 
     fn next_job(&self) -> Option<(Job, u64)> {
-        self.shared.wait_quietly(|state, _| {
+        self.shared.wait(Party::Parser, |state, _| {
             if state.stopping {
                 return Step::Done(None);
             }
-            match state.job.take() {
+            match state.jobs.pop_front() {
                 Some(job) => Step::Done(Some((job, state.epoch))),
                 None => Step::Wait(None),
             }
@@ -117,7 +124,7 @@ impl<G: GpuApi> Parser<G> {
         self.fresh = true;
         self.driver.end_stream()?;
         let epoch = self.driver.epoch;
-        self.shared.wait(|state, _| {
+        self.shared.wait(Party::Parser, |state, _| {
             if state.overtaken(epoch) {
                 Step::Done(Err(Overtaken))
             } else if state.is_drained() {
@@ -150,7 +157,7 @@ impl<G: GpuApi> Parser<G> {
     /// with it.
     fn close(mut self) {
         let deadline = self.shared.clock.now() + self.shared.config.stop_timeout;
-        self.shared.wait(|state, now| {
+        self.shared.wait(Party::Parser, |state, now| {
             if state.exited[Role::Worker as usize] || now >= deadline {
                 Step::Done(())
             } else {

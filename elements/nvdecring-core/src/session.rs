@@ -14,7 +14,7 @@ use crate::gate::DeviceGate;
 use crate::ledger::Stats;
 use crate::output::{Observer, Sink};
 use crate::parser::Parser;
-use crate::state::{Job, Shared, Step};
+use crate::state::{Job, Party, Shared, Step};
 use crate::sync::{Mutex, PoisonError};
 use crate::worker::Worker;
 
@@ -126,19 +126,21 @@ impl<G: GpuApi> Session<G> {
         }
     }
 
-    /// Gives a packet to the parser and waits until it has been parsed, and the pictures it showed have
-    /// slots. `Ok` means that it was taken: its token comes out of the sink, or is counted as flushed.
+    /// Gives a packet to the parser and waits until it has been parsed, and the pictures it showed have slots;
+    /// with [`packets_ahead`](Config::packets_ahead), until there is room for it among the packets that wait to
+    /// be parsed. `Ok` means that it was taken: its token comes out of the sink, or is counted as flushed.
     ///
     /// # Errors
     /// [`Error::Overflow`], [`Error::Token`], [`Error::Flushing`], [`Error::Stopped`]: not taken. All
     /// others: the session cannot go on; stop it.
     pub fn submit(&self, packet: Packet) -> Result<(), Error> {
         let mut packet = Some(packet);
+        let ahead = self.shared.config.ahead();
         let job = self.shared.watch(|state, now| {
             if let Some(error) = state.refusal() {
                 return Step::Done(Err(error));
             }
-            if state.jobs_posted != state.jobs_done {
+            if state.unfinished() > ahead {
                 return Step::Wait(None);
             }
             if self.shared.config.overflow == Overflow::Fail && state.ring.is_full() {
@@ -155,6 +157,10 @@ impl<G: GpuApi> Session<G> {
             }
             Step::Done(Ok(state.post(Job::Packet(packet))))
         })?;
+        self.shared.wake(Party::Parser);
+        if ahead > 0 {
+            return Ok(());
+        }
         self.finish(job)
     }
 
@@ -169,11 +175,12 @@ impl<G: GpuApi> Session<G> {
             if let Some(error) = state.refusal() {
                 return Step::Done(Err(error));
             }
-            if state.jobs_posted != state.jobs_done {
+            if state.unfinished() > 0 {
                 return Step::Wait(None);
             }
             Step::Done(Ok((state.post(Job::Drain), state.epoch)))
         })?;
+        self.shared.wake(Party::Parser);
         self.finish(job)?;
         if self.shared.read(|state| state.epoch != epoch) {
             return Err(Error::Flushing);
@@ -189,7 +196,7 @@ impl<G: GpuApi> Session<G> {
     /// [`Error::OutputBusy`] where the output still holds a picture after `wedge_timeout`;
     /// [`Error::Stopped`]; all others: the session cannot go on.
     pub fn flush(&self) -> Result<u64, Error> {
-        let (flushed, started) = self.shared.watch(|state, now| {
+        let (flushed, started, jobs) = self.shared.watch(|state, now| {
             if let Some(error) = state.end() {
                 return Step::Done(Err(error));
             }
@@ -201,8 +208,11 @@ impl<G: GpuApi> Session<G> {
             state.ring.abandon();
             state.dropped.clear();
             state.pictures.forget_tokens();
-            Step::Done(Ok((state.ledger.flush(), now)))
+            let jobs = state.take_jobs_back();
+            Step::Done(Ok((state.ledger.flush(), now, jobs)))
         })?;
+        self.shared.wake_all();
+        drop(jobs);
         let result = self.finish_flush(started);
         self.shared.with(|state| state.flushing = false);
         result.map(|()| flushed)
@@ -213,7 +223,7 @@ impl<G: GpuApi> Session<G> {
         let job = self.shared.watch(|state, now| {
             if let Some(error) = state.end() {
                 Step::Done(Err(error))
-            } else if state.jobs_posted != state.jobs_done {
+            } else if state.unfinished() > 0 {
                 Step::Wait(None)
             } else if state.delivering && now >= started + limit {
                 Step::Done(Err(Error::OutputBusy(limit)))
@@ -223,6 +233,7 @@ impl<G: GpuApi> Session<G> {
                 Step::Done(Ok(state.post(Job::Flush)))
             }
         })?;
+        self.shared.wake(Party::Parser);
         self.finish(job)
     }
 
@@ -231,7 +242,7 @@ impl<G: GpuApi> Session<G> {
         self.shared.watch(|state, _| {
             if let Some(error) = state.end() {
                 Step::Done(Err(error))
-            } else if state.jobs_done >= job {
+            } else if state.is_done(job) {
                 Step::Done(Ok(()))
             } else {
                 Step::Wait(None)
@@ -250,7 +261,7 @@ impl<G: GpuApi> Session<G> {
         });
         let threads =
             std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
-        let (clean, stuck) = self.shared.wait(|state, now| {
+        let (clean, stuck) = self.shared.wait(Party::Caller, |state, now| {
             let clean = state.exited.iter().all(|exited| *exited);
             if !clean && now < deadline {
                 return Step::Wait(Some(deadline));

@@ -77,9 +77,9 @@ pub(crate) struct State<G: GpuApi> {
     /// Why the session cannot go on.
     pub(crate) fatal: Option<Error>,
     pub(crate) opened: bool,
-    pub(crate) job: Option<Job>,
-    pub(crate) jobs_posted: u64,
-    pub(crate) jobs_done: u64,
+    pub(crate) jobs: VecDeque<Job>,
+    jobs_posted: u64,
+    jobs_done: u64,
     /// Frames without a picture, on their way to the output.
     pub(crate) dropped: VecDeque<(FrameToken, DropReason)>,
     /// The worker is in a call of the output.
@@ -106,7 +106,7 @@ impl<G: GpuApi> State<G> {
             stopping: false,
             fatal: None,
             opened: false,
-            job: None,
+            jobs: VecDeque::new(),
             jobs_posted: 0,
             jobs_done: 0,
             dropped: VecDeque::new(),
@@ -147,9 +147,31 @@ impl<G: GpuApi> State<G> {
 
     /// Gives the parser thread a job, and its number.
     pub(crate) fn post(&mut self, job: Job) -> u64 {
-        self.job = Some(job);
+        self.jobs.push_back(job);
         self.jobs_posted += 1;
         self.jobs_posted
+    }
+
+    /// Jobs that the parser thread has not ended.
+    pub(crate) fn unfinished(&self) -> u64 {
+        self.jobs_posted - self.jobs_done
+    }
+
+    /// Whether the parser thread has ended this job and all before it.
+    pub(crate) fn is_done(&self, job: u64) -> bool {
+        self.jobs_done >= job
+    }
+
+    /// The parser thread has ended a job.
+    pub(crate) fn end_job(&mut self) {
+        self.jobs_done += 1;
+    }
+
+    /// Takes back the jobs that the parser thread has not begun.
+    pub(crate) fn take_jobs_back(&mut self) -> VecDeque<Job> {
+        let jobs = std::mem::take(&mut self.jobs);
+        self.jobs_done += jobs.len() as u64;
+        jobs
     }
 
     /// Empties all slots: nobody will.
@@ -169,6 +191,22 @@ impl<G: GpuApi> State<G> {
     }
 }
 
+/// Who waits for changes of the state: each has a bell of its own, so that a picture on its way wakes only who
+/// takes it on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Party {
+    /// The threads that call the session.
+    Caller,
+    /// The parser thread.
+    Parser,
+    /// The worker thread.
+    Worker,
+}
+
+impl Party {
+    const ALL: [Self; 3] = [Self::Caller, Self::Parser, Self::Worker];
+}
+
 /// What to do after a look at the state.
 pub(crate) enum Step<T> {
     Done(T),
@@ -180,7 +218,7 @@ pub(crate) struct Shared<G: GpuApi> {
     pub(crate) config: Config,
     pub(crate) clock: Arc<dyn Clock>,
     observer: Observer,
-    bell: Bell,
+    bells: [Bell; Party::ALL.len()],
     state: Mutex<State<G>>,
 }
 
@@ -191,7 +229,7 @@ impl<G: GpuApi> Shared<G> {
             config,
             clock,
             observer,
-            bell: Bell::default(),
+            bells: Default::default(),
         }
     }
 
@@ -200,10 +238,37 @@ impl<G: GpuApi> Shared<G> {
         look(&self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    fn bell(&self, party: Party) -> &Bell {
+        &self.bells[party as usize]
+    }
+
+    /// Says that something has changed that `party` waits for.
+    pub(crate) fn wake(&self, party: Party) {
+        self.bell(party).ring();
+    }
+
+    /// Says to everyone that something has changed.
+    pub(crate) fn wake_all(&self) {
+        for party in Party::ALL {
+            self.wake(party);
+        }
+    }
+
     /// Changes the state and wakes whoever waits for a change.
     pub(crate) fn with<T>(&self, change: impl FnOnce(&mut State<G>) -> T) -> T {
-        let result = change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
-        self.bell.ring();
+        let result = self.quietly(change);
+        self.wake_all();
+        result
+    }
+
+    /// The same for a change that nobody but `party` waits for.
+    pub(crate) fn with_word_to<T>(
+        &self,
+        party: Party,
+        change: impl FnOnce(&mut State<G>) -> T,
+    ) -> T {
+        let result = self.quietly(change);
+        self.wake(party);
         result
     }
 
@@ -212,28 +277,24 @@ impl<G: GpuApi> Shared<G> {
         change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Looks, with the time, until there is something to do. `look` must change nothing when it waits.
-    pub(crate) fn wait<T>(&self, look: impl FnMut(&mut State<G>, Duration) -> Step<T>) -> T {
-        let result = self.wait_quietly(look);
-        self.bell.ring();
-        result
-    }
-
-    /// The same where what `look` changes in the end is nothing that anybody waits for.
-    pub(crate) fn wait_quietly<T>(
+    /// Looks, with the time, until there is something to do. `look` must change nothing when it waits; who has
+    /// to know what it changes in the end is woken by the caller.
+    pub(crate) fn wait<T>(
         &self,
+        me: Party,
         mut look: impl FnMut(&mut State<G>, Duration) -> Step<T>,
     ) -> T {
+        let bell = self.bell(me);
         loop {
             let now = self.clock.now();
             let (step, seen) = {
                 let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
                 // The count is read under the lock, so that no change after this look is missed.
-                (look(&mut state, now), self.bell.count())
+                (look(&mut state, now), bell.count())
             };
             match step {
                 Step::Done(result) => return result,
-                Step::Wait(deadline) => self.clock.wait(&self.bell, seen, deadline),
+                Step::Wait(deadline) => self.clock.wait(bell, seen, deadline),
             }
         }
     }
@@ -246,10 +307,11 @@ impl<G: GpuApi> Shared<G> {
     ) -> Result<T, Error> {
         enum Seen<T> {
             Result(Result<T, Error>),
+            Wedged(Error),
             Stalled(Call, Duration),
         }
         loop {
-            let seen = self.wait(|state, now| match look(state, now) {
+            let seen = self.wait(Party::Caller, |state, now| match look(state, now) {
                 Step::Done(result) => {
                     state.watched_until = None;
                     Step::Done(Seen::Result(result))
@@ -263,12 +325,16 @@ impl<G: GpuApi> Shared<G> {
                     Watch::Stalled(call, elapsed) => Step::Done(Seen::Stalled(call, elapsed)),
                     Watch::Wedged(error) => {
                         state.fail(error.clone());
-                        Step::Done(Seen::Result(Err(error)))
+                        Step::Done(Seen::Wedged(error))
                     }
                 },
             });
             match seen {
                 Seen::Result(result) => return result,
+                Seen::Wedged(error) => {
+                    self.wake_all();
+                    return Err(error);
+                }
                 Seen::Stalled(call, elapsed) => self.tell(Event::Stalled { call, elapsed }),
             }
         }
@@ -292,7 +358,7 @@ impl<G: GpuApi> Shared<G> {
             state.watched_until.is_some_and(|until| until <= report)
         };
         if !in_time {
-            self.bell.ring();
+            self.wake(Party::Caller);
         }
     }
 
@@ -304,7 +370,7 @@ impl<G: GpuApi> Shared<G> {
             state.waits_for_quiet
         };
         if awaited {
-            self.bell.ring();
+            self.wake(Party::Parser);
         }
     }
 

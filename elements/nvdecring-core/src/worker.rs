@@ -14,7 +14,7 @@ use crate::ledger::End;
 use crate::output::{Damage, DropReason, Picture, Sink, Times};
 use crate::pictures::PictureRef;
 use crate::ring::{SlotState, Ticket};
-use crate::state::{Open, Shared, State, Step, earlier};
+use crate::state::{Open, Party, Shared, State, Step, earlier};
 use crate::verdict::timed_out;
 
 /// Time between two status queries: doubles from the first to the second.
@@ -89,7 +89,7 @@ impl<G: GpuApi> Worker<G> {
                 Act::Exit => return,
                 Act::Drop((token, reason)) => {
                     self.sink.dropped(token, reason);
-                    self.shared.with(|state| state.delivering = false);
+                    self.delivered(|_| {});
                 }
                 Act::Finish => self.finish(),
                 Act::Ask(open, index) => self.ask(open, index),
@@ -106,7 +106,7 @@ impl<G: GpuApi> Worker<G> {
         let shared = self.shared.clone();
         let limit = shared.config.decode_timeout;
         // What the worker takes up frees nothing yet.
-        shared.wait_quietly(|state, now| {
+        shared.wait(Party::Worker, |state, now| {
             if state.stopping {
                 return Step::Done(match self.copying {
                     Some(_) => Act::Finish,
@@ -356,7 +356,9 @@ impl<G: GpuApi> Worker<G> {
         mapped_at: Duration,
     ) {
         let now = self.shared.clock.now();
-        let released = self.shared.with(|state| state.release(ticket));
+        let released = self
+            .shared
+            .with_word_to(Party::Parser, |state| state.release(ticket));
         drop(released);
         let ready = self.shared.quietly(|state| {
             if !state.ring.advance(ticket, SlotState::Ready) {
@@ -442,10 +444,22 @@ impl<G: GpuApi> Worker<G> {
     /// Frees the slot.
     fn leave(&self, ticket: Ticket) {
         let now = self.shared.clock.now();
-        self.shared.with(|state| {
-            state.delivering = false;
+        self.delivered(|state| {
             state.head_since = now;
             state.ring.leave(ticket);
         });
+    }
+
+    /// The output has what it was given.
+    fn delivered(&self, change: impl FnOnce(&mut State<G>)) {
+        let flushing = self.shared.with_word_to(Party::Parser, |state| {
+            state.delivering = false;
+            change(state);
+            state.flushing
+        });
+        if flushing {
+            // The flush returns when nothing of before it is with the output.
+            self.shared.wake(Party::Caller);
+        }
     }
 }

@@ -23,8 +23,9 @@ fn cases(count: u32) -> ProptestConfig {
     }
 }
 
-fn config(identity: Identity, depth: u8, output_surfaces: u8) -> Config {
+fn config(identity: Identity, depth: u8, output_surfaces: u8, packets_ahead: u8) -> Config {
     Config {
+        packets_ahead,
         ring_depth: RingDepth::try_from(depth).unwrap(),
         output_surfaces,
         ..Config::new(identity)
@@ -60,9 +61,9 @@ proptest! {
     /// I1, I2, I3, I4, I6, I8, I10, I11, I12: without faults every picture comes out, as itself, in order.
     #[test]
     fn every_picture_comes_out_as_itself(
-        (script, identity) in any_script(), depth in 1u8..=16, surfaces in 1u8..=2, seed: u64,
+        (script, identity) in any_script(), depth in 1u8..=16, ahead in 0u8..=4, surfaces in 1u8..=2, seed: u64,
     ) {
-        let bench = Bench::new(seed, script, config(identity, depth, surfaces));
+        let bench = Bench::new(seed, script, config(identity, depth, surfaces, ahead));
         let session = bench.open().unwrap();
         bench.submit_all(&session).unwrap();
         session.drain().unwrap();
@@ -79,7 +80,7 @@ proptest! {
     /// that are lost: nothing wrong comes out, each frame ends once, nothing is left behind.
     #[test]
     fn failures_at_any_call_lose_no_account(
-        (script, identity) in any_script(), faults in any_faults(6), depth in 1u8..=16,
+        (script, identity) in any_script(), faults in any_faults(6), depth in 1u8..=16, ahead in 0u8..=4,
         surfaces in 1u8..=2, seed: u64,
     ) {
         let mut script = Script { faults, ..script };
@@ -89,7 +90,7 @@ proptest! {
         if status_fails {
             script.faults.retain(|_, fault| *fault != common::script::Fault::NeverSettles);
         }
-        let bench = Bench::new(seed, script, config(identity, depth, surfaces));
+        let bench = Bench::new(seed, script, config(identity, depth, surfaces, ahead));
         let session = match bench.open() {
             Ok(session) => session,
             Err(error) => {
@@ -119,13 +120,13 @@ proptest! {
     /// I5, I7, I8, I9, I10: flushes at any moment, from another thread.
     #[test]
     fn after_a_flush_nothing_old_comes_out(
-        (script, identity) in any_script(), faults in any_faults(2), depth in 1u8..=16, seed: u64,
+        (script, identity) in any_script(), faults in any_faults(2), depth in 1u8..=16, ahead in 0u8..=4, seed: u64,
         moments in prop::collection::vec(0u64..60_000, 1..4),
     ) {
         let script = Script { has_status: true, faults: faults.into_iter().filter(|((call, _), _)| {
             !["status", "open_context", "create_parser"].contains(call)
         }).collect(), ..script };
-        let bench = Arc::new(Bench::new(seed, script, config(identity, depth, 2)));
+        let bench = Arc::new(Bench::new(seed, script, config(identity, depth, 2, ahead)));
         let session = bench.open().unwrap();
         let next = Arc::new(AtomicU64::new(0));
         let flusher = {
@@ -180,10 +181,10 @@ proptest! {
     /// I9, I10: a stop at any moment ends both threads and destroys everything, whatever they were at.
     #[test]
     fn a_stop_at_any_moment_is_clean(
-        (script, identity) in any_script(), depth in 1u8..=16, seed: u64, moment in 0u64..60_000,
+        (script, identity) in any_script(), depth in 1u8..=16, ahead in 0u8..=4, seed: u64, moment in 0u64..60_000,
     ) {
         // Longer than any call of the script takes, so that it is no question of time.
-        let config = Config { stop_timeout: Duration::from_secs(10), ..config(identity, depth, 2) };
+        let config = Config { stop_timeout: Duration::from_secs(10), ..config(identity, depth, 2, ahead) };
         let bench = Arc::new(Bench::new(seed, script, config));
         let session = bench.open().unwrap();
         let feeder = {

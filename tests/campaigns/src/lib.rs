@@ -117,6 +117,17 @@ pub fn resident() -> Result<u64, std::io::Error> {
         .ok_or_else(|| std::io::Error::other("/proc/self/statm has no second number"))
 }
 
+/// What this process has used of the processors.
+pub fn processor_time() -> Duration {
+    nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_SELF)
+        .map(|usage| {
+            let both = usage.user_time() + usage.system_time();
+            let microseconds = both.tv_sec() * 1_000_000 + both.tv_usec();
+            Duration::from_micros(u64::try_from(microseconds).unwrap_or(0))
+        })
+        .unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -143,15 +154,4 @@ mod tests {
     fn a_process_has_memory() {
         assert!(resident().unwrap() > 1 << 20);
     }
-}
-
-/// What this process has used of the processors.
-pub fn processor_time() -> Duration {
-    nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_SELF)
-        .map(|usage| {
-            let both = usage.user_time() + usage.system_time();
-            let microseconds = both.tv_sec() * 1_000_000 + both.tv_usec();
-            Duration::from_micros(u64::try_from(microseconds).unwrap_or(0))
-        })
-        .unwrap_or_default()
 }

@@ -202,6 +202,7 @@ impl Settings {
             NvdecRingOverflow::Block => Overflow::Block,
             NvdecRingOverflow::Fail => Overflow::Fail,
         };
+        config.packets_ahead = nvdecring_core::PACKETS_AHEAD;
         config.decode_timeout = Duration::from_millis(self.decode_timeout.into());
         config.wedge_timeout = config
             .wedge_timeout
