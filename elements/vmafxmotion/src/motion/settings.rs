@@ -287,7 +287,7 @@ pub(super) fn properties() -> Vec<glib::ParamSpec> {
         count(
             "threads",
             "Threads",
-            "Split the rows of each picture over so many threads; the scores stay the same (integer only). Two are up to 1.9 times as fast as one on large pictures; on small ones waking them costs what they save",
+            "Split the rows of each picture over so many threads; the scores stay the same (integer only). Two are up to 1.9 times as fast as one at 1080p and above, where a second core is free (docs/performance.md)",
             (1, 64),
             threads,
         ),
