@@ -64,7 +64,7 @@ struct State {
     returned: Vec<MappedSurface>,
     /// Surfaces with the element or downstream.
     out: usize,
-    /// The session thread waits for surfaces. Otherwise those that come back can wait for its next command.
+    /// The session thread waits for surfaces.
     wants_surfaces: bool,
     last_number: u64,
     epoch: u64,
@@ -253,13 +253,23 @@ impl Link {
 
     /// Takes a surface back, from any thread. It is freed by the session thread: every runtime call is.
     pub(crate) fn give_back(&self, surface: MappedSurface) {
+        self.take_back(surface, true);
+    }
+
+    /// The same for a surface that was copied while the stream goes on: it is freed before the next command, and
+    /// the session thread is woken for it only where it waits.
+    pub(crate) fn give_back_copied(&self, surface: MappedSurface) {
+        self.take_back(surface, false);
+    }
+
+    fn take_back(&self, surface: MappedSurface, at_once: bool) {
         let mut state = self.lock();
         if state.ended {
             drop(state);
             drop(surface);
         } else {
             state.returned.push(surface);
-            if state.wants_surfaces || state.ending {
+            if at_once || state.wants_surfaces || state.ending {
                 self.work.notify_all();
             }
         }

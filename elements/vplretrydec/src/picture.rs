@@ -33,7 +33,14 @@ impl Picture {
     pub(crate) fn surface(&self) -> &MappedSurface {
         self.surface
             .as_ref()
-            .expect("the surface is taken when the picture is dropped, and not before")
+            .expect("the surface is taken when the picture ends, and not before")
+    }
+
+    /// The picture is copied.
+    pub(crate) fn copied(mut self) {
+        if let Some(surface) = self.surface.take() {
+            self.link.give_back_copied(surface);
+        }
     }
 }
 

@@ -60,6 +60,7 @@ impl ToBuffer for Copy {
         let mut out = gst_video::VideoFrameRef::from_buffer_ref_writable(buffer, info)
             .map_err(|_| gst::FlowError::Error)?;
         copy(picture.surface(), &mut out);
+        picture.copied();
         Ok(())
     }
 }
