@@ -150,6 +150,7 @@ fn a_shell_without_a_build_is_told_so_and_goes_on() {
 #[test]
 fn wrong_values_and_files_are_told_apart() {
     let desk = Desk::new();
+    fs::write(desk.0.path().join("twice.mp4"), "never opened").expect("the folder is ours");
     for (script, arguments, status, said) in [
         ("live-windows.sh", &["0"][..], 2, "SECONDS is '0'"),
         ("live-windows.sh", &["soon"], 2, "SECONDS is 'soon'"),
@@ -172,9 +173,9 @@ fn wrong_values_and_files_are_told_apart() {
         ("report.sh", &["."], 1, ".: is a folder"),
         (
             "report.sh",
-            &["/etc/hosts", "//etc/hosts"],
+            &["twice.mp4", "./twice.mp4"],
             2,
-            "two videos are called hosts",
+            "two videos are called twice.mp4",
         ),
         (
             "compare-decoders.sh",
