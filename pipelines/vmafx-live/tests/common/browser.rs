@@ -19,11 +19,21 @@ use tokio::runtime::Runtime;
 /// After this long something hangs.
 const LIMIT: Duration = Duration::from_secs(60);
 
+/// A process that ends with this, also where the browser does not start.
+struct Driver(Child);
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// One window of a browser of its own.
 pub struct Browser {
     runtime: Runtime,
     client: Client,
-    driver: Child,
+    _driver: Driver,
     /// Profile and home of the browser.
     _home: TempDir,
 }
@@ -32,7 +42,7 @@ impl Browser {
     /// Starts driver and browser.
     pub fn start() -> Self {
         let home = TempDir::new().expect("a temporary folder");
-        let mut driver = Command::new("chromedriver")
+        let driver = Command::new("chromedriver")
             .arg("--port=0")
             .env("HOME", home.path())
             .env_remove("LD_LIBRARY_PATH")
@@ -40,7 +50,8 @@ impl Browser {
             .stderr(Stdio::null())
             .spawn()
             .expect("Debian's chromium-driver is installed (tests/run.sh does it)");
-        let mut said = BufReader::new(driver.stdout.take().expect("it is piped"));
+        let mut driver = Driver(driver);
+        let mut said = BufReader::new(driver.0.stdout.take().expect("it is piped"));
         let port = loop {
             let mut line = String::new();
             let read = said.read_line(&mut line).expect("the driver talks");
@@ -74,7 +85,7 @@ impl Browser {
         Self {
             runtime,
             client,
-            driver,
+            _driver: driver,
             _home: home,
         }
     }
@@ -138,7 +149,5 @@ impl Drop for Browser {
     fn drop(&mut self) {
         // The browser goes with its session, the driver after it.
         let _ = self.runtime.block_on(self.client.clone().close());
-        let _ = self.driver.kill();
-        let _ = self.driver.wait();
     }
 }
