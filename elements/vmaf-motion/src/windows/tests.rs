@@ -284,16 +284,16 @@ fn every_failure_has_its_reason() {
     let outcomes: Vec<_> = stream
         .taken()
         .iter()
-        .map(|r| (r.id, r.outcome, r.partial))
+        .map(|r| (r.id, r.outcome, r.n_frames, r.partial))
         .collect();
     let missing_24 = Failure::NoScore { frame: 24 };
     let after = Failure::AfterStream { fed: 26 };
     assert_eq!(
         outcomes,
         [
-            (missing, Err(missing_24), false),
-            (nothing, Err(Failure::NothingScored), true),
-            (behind, Err(after), true),
+            (missing, Err(missing_24), 0, false),
+            (nothing, Err(Failure::NothingScored), 0, true),
+            (behind, Err(after), 0, true),
         ]
     );
     assert_eq!(
