@@ -155,7 +155,7 @@ impl Config {
         Ok(())
     }
 
-    /// The same where it has an effect.
+    /// [`packets_ahead`](Self::packets_ahead), where it has an effect.
     pub(crate) fn ahead(&self) -> u64 {
         match self.overflow {
             Overflow::Block => self.packets_ahead.into(),
