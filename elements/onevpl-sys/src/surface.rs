@@ -9,7 +9,7 @@ use crate::session::Session;
 use crate::status::MfxStatus;
 
 /// What an `mfxFrameInfo` says of a picture.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PictureInfo {
     /// `MFX_FOURCC_*`.
     pub fourcc: u32,

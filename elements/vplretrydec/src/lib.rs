@@ -13,12 +13,14 @@
 //! | `bitstream`, `unit`, `nal_format`, `codec` | access units and how they are framed |
 //! | `ledger` | what became of each access unit |
 //! | `select`, `cwd`, `device`, `runtime` | which runtime, whether it may be loaded, its device, its sessions |
+//! | `copy`, `spare` | a surface's visible part in a video frame; the buffer that waits for the next one |
 //! | `picture` | a surface outside of the session thread |
 
 #![forbid(unsafe_code)]
 
 mod bitstream;
 mod codec;
+mod copy;
 mod cwd;
 mod decoder;
 mod device;
@@ -32,6 +34,7 @@ mod reply;
 mod runtime;
 mod select;
 mod session;
+mod spare;
 mod unit;
 
 use gst::glib;

@@ -14,6 +14,7 @@ use vplretry_core::{Stats, Wake};
 
 use crate::reply::Reply;
 use crate::session::Command;
+use crate::spare::Spare;
 
 /// A call may take this long, whatever the limits are.
 const SHORTEST_LIMIT: Duration = Duration::from_secs(1);
@@ -62,6 +63,8 @@ struct State {
     orders: VecDeque<Order>,
     replies: VecDeque<Reply>,
     returned: Vec<MappedSurface>,
+    /// For the next picture.
+    spare: Option<Spare>,
     /// Surfaces with the element or downstream.
     out: usize,
     /// The session thread waits for surfaces.
@@ -115,8 +118,22 @@ impl Link {
             epoch,
             command,
         });
+        // Who is woken finds the lock free.
+        drop(state);
         self.work.notify_all();
         number
+    }
+
+    /// Lays a buffer ready for the next picture; `None` takes back what lies there.
+    pub(crate) fn lay_ready(&self, spare: Option<Spare>) {
+        let before = std::mem::replace(&mut self.lock().spare, spare);
+        // A buffer goes back to its pool without the lock.
+        drop(before);
+    }
+
+    /// Whether a buffer lies ready.
+    pub(crate) fn has_spare(&self) -> bool {
+        self.lock().spare.is_some()
     }
 
     /// The limits of calls, in the order of [`CallKind`].
@@ -152,8 +169,9 @@ impl Link {
         state.ending = true;
         // Surfaces in them come back through this very lock.
         let replies = std::mem::take(&mut state.replies);
+        let spare = state.spare.take();
         drop(state);
-        drop(replies);
+        drop((replies, spare));
         self.work.notify_all();
         self.news.notify_all();
     }
@@ -312,7 +330,6 @@ impl Link {
         self.call("Release", CallKind::Work, || drop(returned));
         let mut state = self.lock();
         state.out -= count;
-        self.work.notify_all();
         state
     }
 
@@ -381,8 +398,14 @@ impl Link {
             drop(reply);
         } else {
             state.replies.push_back(reply);
+            drop(state);
             self.news.notify_all();
         }
+    }
+
+    /// The buffer that lies ready.
+    pub(crate) fn take_spare(&self) -> Option<Spare> {
+        self.lock().spare.take()
     }
 
     /// Surfaces that are out.

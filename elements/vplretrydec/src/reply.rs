@@ -20,7 +20,16 @@ pub(crate) struct Output {
     pub(crate) corruption: Corruption,
     /// Access units that were fed after its own before it came out.
     pub(crate) delay: u32,
-    pub(crate) picture: Picture,
+    pub(crate) picture: Content,
+}
+
+/// The picture of a frame.
+#[derive(Debug)]
+pub(crate) enum Content {
+    /// Still in its surface.
+    Surface(Picture),
+    /// Copied into the spare buffer.
+    Copied(gst::Buffer),
 }
 
 /// What a session runs on.

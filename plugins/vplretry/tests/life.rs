@@ -216,6 +216,67 @@ fn wrapping_falls_back_where_downstream_takes_no_meta() {
     });
 }
 
+#[test]
+fn a_pool_of_two_buffers_is_enough_and_comes_back() {
+    in_child("a_pool_of_two_buffers_is_enough_and_comes_back", || {
+        let stream = named("test-25fps.h264");
+        let launch = format!(
+            "{} ! vplretrydec name=dec implementation=software ! identity name=downstream",
+            source(&stream)
+        );
+        let mut player = Player::new(&launch);
+        let pool = gst_video::VideoBufferPool::new();
+        let gone = pool.downgrade();
+        let downstream = player.pipeline.by_name("downstream").expect("an identity");
+        let pad = downstream.static_pad("sink").expect("a sink pad");
+        pad.add_probe(gst::PadProbeType::QUERY_DOWNSTREAM, move |_, info| {
+            if let Some(gst::PadProbeData::Query(query)) = &mut info.data
+                && let gst::QueryViewMut::Allocation(query) = query.view_mut()
+            {
+                let (caps, _) = query.get();
+                let caps = caps.expect("an allocation query has caps");
+                let info = gst_video::VideoInfo::from_caps(caps).expect("raw video");
+                let size = u32::try_from(info.size()).expect("a small picture");
+                query.add_allocation_pool(Some(&pool), size, 2, 2);
+                return gst::PadProbeReturn::Handled;
+            }
+            gst::PadProbeReturn::Ok
+        });
+        player.play();
+        // Downstream holds one, and asks for the next only then.
+        let mut held = Vec::new();
+        while let Some(sample) = player
+            .sink
+            .try_pull_sample(gst::ClockTime::from_seconds(60))
+        {
+            player.played.frames.push(common::Frame::new(&sample));
+            held = vec![sample];
+        }
+        // The message comes behind the last frame.
+        player.pull(usize::MAX);
+        assert_eq!(held.len(), 1);
+        drop(held);
+        player.stop();
+        let played = std::mem::take(&mut player.played);
+        played.assert_clean();
+        let sums = played.frames.iter();
+        let sums: Vec<String> = sums
+            .map(|frame| stream.expected().checksum(&frame.pixels))
+            .collect();
+        assert_eq!(sums, stream.expected().list());
+
+        // A second time it is stopped in the middle: a buffer may lie ready then.
+        player.play();
+        let first = player.sink.pull_sample().expect("a frame");
+        player.stop();
+        drop((first, player, pad, downstream));
+        common::wait_for("the pool's buffers have come back", || {
+            gone.upgrade().is_none()
+        });
+        assert_no_surfaces();
+    });
+}
+
 fn readonly(buffer: &gst::BufferRef) -> bool {
     buffer
         .peek_memory(0)

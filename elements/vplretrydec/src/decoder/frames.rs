@@ -11,11 +11,14 @@ use gst_video::{VideoCodecState, VideoInterlaceMode, video_codec_state::Readable
 use onevpl_sys as mfx;
 use onevpl_sys::PictureInfo;
 
-use super::imp::{CAT, Negotiated, VplRetryDec, lock};
+use super::imp::{CAT, VplRetryDec, lock};
 use super::messages;
-use super::output::{Copy, ToBuffer, Wrap, can_wrap, formats};
+use super::output::{Copy, ToBuffer, Wrap, can_wrap};
+use crate::copy::formats;
 use crate::ledger::Fate;
-use crate::reply::Output;
+use crate::link::Link;
+use crate::reply::{Content, Output};
+use crate::spare::{Negotiated, Spare, has_fields, without_fields};
 use crate::unit::Token;
 
 impl VplRetryDec {
@@ -42,9 +45,16 @@ impl VplRetryDec {
         let Some(mut frame) = frame_of(&obj, Token::of(number)) else {
             return Ok(gst::FlowSuccess::Ok);
         };
-        let filled = self
-            .way(&info, &negotiated)
-            .fill(&obj, &mut frame, picture, &negotiated);
+        let filled = match picture {
+            Content::Copied(buffer) => {
+                frame.set_output_buffer(buffer);
+                Ok(())
+            }
+            Content::Surface(picture) => {
+                let way = self.way(&info, &negotiated);
+                way.fill(&obj, &mut frame, picture, &negotiated)
+            }
+        };
         if let Err(error) = filled {
             let fate = Fate::Dropped("no buffer for it".to_owned());
             lock(&self.state).counters.lose(Token::of(number), &fate);
@@ -93,18 +103,38 @@ impl VplRetryDec {
         &Copy
     }
 
+    /// Lays a buffer ready for the next picture, if it will look like the last one. Never waits for a buffer: where
+    /// the pool has none now, the picture stays in its surface until it has.
+    pub(super) fn prepare_spare(&self, link: &Link) {
+        let obj = self.obj();
+        let state = lock(&self.state);
+        let steady = state.stream.as_ref().is_some_and(|stream| !stream.fresh)
+            && !state.wrap.load(Ordering::Relaxed)
+            && !obj.src_pad().needs_reconfigure();
+        let negotiated = state.negotiated.clone().filter(|_| steady);
+        drop(state);
+        let Some(negotiated) = negotiated else {
+            link.lay_ready(None);
+            return;
+        };
+        if link.has_spare() {
+            return;
+        }
+        let params =
+            gst::BufferPoolAcquireParams::with_flags(gst::BufferPoolAcquireFlags::DONTWAIT);
+        let pool = obj.buffer_pool();
+        if let Some(Ok(buffer)) = pool.map(|pool| pool.acquire_buffer(Some(&params))) {
+            link.lay_ready(Some(Spare::new(buffer, negotiated)));
+        }
+    }
+
     /// Negotiates where this surface needs it.
     pub(super) fn negotiate_for(
         &self,
         shown: &PictureInfo,
     ) -> Result<gst_video::VideoInfo, gst::FlowError> {
-        let source = PictureInfo {
-            pic_struct: 0,
-            ..*shown
-        };
-        let fields = (mfx::MFX_PICSTRUCT_FIELD_TFF | mfx::MFX_PICSTRUCT_FIELD_BFF) as u16;
         let mut state = lock(&self.state);
-        state.interlaced |= shown.pic_struct & fields != 0;
+        state.interlaced |= has_fields(shown);
         let interlaced = state.interlaced;
         let Some(stream) = state.stream.as_mut() else {
             return Err(gst::FlowError::NotNegotiated);
@@ -113,12 +143,12 @@ impl VplRetryDec {
         let input = stream.state.clone();
         if let Some(negotiated) = &state.negotiated
             && !fresh
-            && negotiated.source == source
-            && negotiated.interlaced == interlaced
+            && negotiated.covers(shown)
         {
             return Ok(negotiated.info.clone());
         }
         drop(state);
+        let source = without_fields(shown);
         let info = self.negotiate_new(&source, interlaced, &input)?;
         lock(&self.state).negotiated = Some(Negotiated {
             source,

@@ -13,7 +13,6 @@ use gst::subclass::prelude::*;
 use gst_video::prelude::*;
 use gst_video::subclass::prelude::*;
 use gst_video::{VideoCodecState, video_codec_state::Readable};
-use onevpl_sys::PictureInfo;
 
 use super::counters::Counters;
 use super::settings::{Settings, properties};
@@ -22,6 +21,7 @@ use crate::ledger::Fate;
 use crate::link::Link;
 use crate::nal_format::{Framing, to_annex_b};
 use crate::session::Command;
+use crate::spare::Negotiated;
 use crate::unit::{Token, Unit};
 
 /// A call that has taken this long is not waited for when the element stops.
@@ -43,14 +43,6 @@ pub(super) struct Stream {
     pub(super) state: VideoCodecState<'static, Readable>,
     /// New caps came since the last negotiation.
     pub(super) fresh: bool,
-}
-
-/// What was negotiated downstream.
-pub(super) struct Negotiated {
-    /// Of the surface, without its fields.
-    pub(super) source: PictureInfo,
-    pub(super) interlaced: bool,
-    pub(super) info: gst_video::VideoInfo,
 }
 
 #[derive(Default)]
@@ -214,6 +206,7 @@ impl VideoDecoderImpl for VplRetryDec {
     fn stop(&self) -> Result<(), gst::ErrorMessage> {
         if let Some(link) = self.session() {
             link.interrupt();
+            link.lay_ready(None);
             let number = link.send(Command::Close);
             if !link.settle(number, STOP_PATIENCE, STOP_TIME) {
                 gst::warning!(
@@ -269,6 +262,10 @@ impl VideoDecoderImpl for VplRetryDec {
         });
         let frames = state.latency;
         drop(state);
+        // The next picture may look different to downstream.
+        if let Some(link) = self.session() {
+            link.lay_ready(None);
+        }
         self.report_latency(frames);
         match result {
             // A flush; what is under way goes on by itself.
@@ -301,6 +298,9 @@ impl VideoDecoderImpl for VplRetryDec {
         };
         let mut unit = Unit::new(codec, token, bytes);
         unit.key |= flagged_key;
+        if let Some(link) = self.session() {
+            self.prepare_spare(&link);
+        }
         self.order(Command::Feed(unit))
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use onevpl_sys::{PictureInfo, Surface, SyncPoint};
+use onevpl_sys::{MappedSurface, PictureInfo, Surface, SyncPoint};
 use vplretry_core::{
     Corruption, Damage, Decoded, Event, Input, Reason, Reset, Stats, Status, VplDecodeDriver, Wake,
 };
@@ -20,9 +20,10 @@ use crate::failure::{Failure, Kind};
 use crate::ledger::{Fate, Ledger};
 use crate::link::{CallKind, Link};
 use crate::picture::Picture;
-use crate::reply::{Output, Reply};
+use crate::reply::{Content, Output, Reply};
 use crate::runtime::{Runtime, milliseconds, nothing};
 use crate::session::Setup;
+use crate::spare::without_fields;
 use crate::unit::{Token, Unit};
 
 /// The most bytes that wait for the runtime: several access units of the highest level of any codec.
@@ -131,6 +132,27 @@ impl Driver {
             self.link
                 .wait_for_surfaces(self.task.number, self.task.epoch, before);
         }
+    }
+
+    /// The picture of a surface: copied where a buffer lies ready for it, else the surface itself.
+    fn content(&mut self, surface: MappedSurface) -> Content {
+        let wrap = self.wrap.load(Ordering::Relaxed);
+        if let Some(spare) = self.link.take_spare()
+            && !wrap
+        {
+            let name = "copying a picture";
+            let filled = self
+                .link
+                .call(name, CallKind::Wait, || spare.fill(&surface));
+            if let Some(buffer) = filled {
+                self.link.call("Release", CallKind::Work, || drop(surface));
+                return Content::Copied(buffer);
+            }
+        }
+        if !wrap {
+            self.copying = Some(self.link.surfaces_out());
+        }
+        Content::Surface(Picture::new(surface, &self.link))
     }
 
     /// The runtime has forgotten everything.
@@ -328,11 +350,7 @@ impl VplDecodeDriver for Driver {
     }
 
     fn format(&self, surface: &Surface) -> PictureInfo {
-        // Fields come and go without a new format.
-        PictureInfo {
-            pic_struct: 0,
-            ..surface.info()
-        }
+        without_fields(&surface.info())
     }
 
     fn format_changed(&mut self, _format: &PictureInfo) -> Result<(), DriverError> {
@@ -359,19 +377,16 @@ impl VplDecodeDriver for Driver {
             .zip(token.system_frame_number())
             .map_or(0, |(newest, this)| newest.saturating_sub(this));
         self.ledger.published(token);
-        let out = self.link.surfaces_out();
+        let picture = self.content(mapped);
         let output = Output {
             token,
             epoch: self.task.epoch,
             info,
             corruption,
             delay,
-            picture: Picture::new(mapped, &self.link),
+            picture,
         };
         self.link.tell(Reply::Output(Box::new(output)));
-        if !self.wrap.load(Ordering::Relaxed) {
-            self.copying = Some(out);
-        }
         if token.system_frame_number().is_some() {
             self.ledger.close_older(token, REORDER + self.depth);
         }

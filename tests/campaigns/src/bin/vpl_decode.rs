@@ -30,7 +30,7 @@ const DEPTH: u16 = 4;
 #[derive(Debug, Parser)]
 struct Arguments {
     /// Rounds of both
-    #[arg(long, default_value_t = 15)]
+    #[arg(long, default_value_t = 31)]
     rounds: usize,
     /// Frames of the 1080p stream
     #[arg(long, default_value_t = 240)]
