@@ -230,6 +230,65 @@ fn the_paths_are_taken() {
 }
 
 #[test]
+fn the_fast_path_comes_back_behind_a_flash() {
+    let geometry = Geometry::new(200, 100, SampleFormat::EIGHT_BIT).unwrap();
+    for kernel in fast()
+        .into_iter()
+        .filter(|&kernel| kernel != Kernel::Avx512)
+    {
+        let mut sad = PairSad::new(geometry).with_kernel(kernel).unwrap();
+        let mut compare = |content: Content| {
+            let planes = [0, 1].map(|t| content.plane(geometry, 0, t, 1));
+            sad.sad(&planes[0].plane(), &planes[1].plane()).unwrap();
+            sad.steps()
+        };
+        let flash = compare(Content::Flash);
+        assert_eq!(flash.general, 50, "{kernel}");
+        // Not at once, for it may come again, and within this very picture.
+        let smooth = compare(Content::Smooth);
+        let general = smooth.general - flash.general;
+        assert!((1..50).contains(&general), "{kernel}: {smooth:?}");
+        assert_eq!(smooth.fast, 50 - general, "{kernel}");
+        let again = compare(Content::Smooth);
+        assert_eq!(again.fast - smooth.fast, 50, "{kernel}");
+    }
+}
+
+#[test]
+fn the_steps_of_all_threads_are_counted() {
+    let geometry = Geometry::new(200, 104, SampleFormat::EIGHT_BIT).unwrap();
+    for (kernel, threads) in fast()
+        .into_iter()
+        .flat_map(|kernel| [(kernel, 1), (kernel, 3)])
+    {
+        let sad = motion(geometry, Distance::One, kernel);
+        let mut sad = sad.with_threads(threads).expect("threads");
+        let mut total = 0;
+        // One plane apart they are smooth, smooth, equal, and a flash for every kernel but one.
+        for (content, t) in [
+            (Content::Smooth, 0),
+            (Content::Smooth, 1),
+            (Content::Smooth, 1),
+            (Content::Flash, 0),
+            (Content::Flash, 1),
+        ] {
+            sad.push(&content.plane(geometry, 0, t, 1).plane()).unwrap();
+            let steps = sad.steps();
+            let sum = steps.fast + steps.general + steps.equal;
+            // Two rows a step; the first plane is compared with none.
+            assert_eq!(sum, total, "{kernel}, {threads} threads: {steps:?}");
+            total += 52;
+        }
+        let steps = sad.steps();
+        assert!(steps.equal == 52 && steps.fast >= 52, "{kernel}: {steps:?}");
+        assert!(
+            (steps.general > 0) == (kernel != Kernel::Avx512),
+            "{kernel}: {steps:?}"
+        );
+    }
+}
+
+#[test]
 fn another_geometry_is_refused() {
     let [wide, high] = [(8, 5), (5, 8)].map(|(width, height)| {
         let geometry = Geometry::new(width, height, SampleFormat::EIGHT_BIT).unwrap();

@@ -90,7 +90,7 @@ pub fn run(command: &mut Command) -> Finished {
         .unwrap_or_else(|error| panic!("{command:?} does not start: {error}"));
     let stdout = catch(child.stdout.take());
     let stderr = catch(child.stderr.take());
-    let status = wait(&mut child);
+    let status = wait(&mut child, LIMIT);
     let text = |reader: thread::JoinHandle<Vec<u8>>| {
         let bytes = reader.join().expect("reading does not panic");
         String::from_utf8_lossy(&bytes).into_owned()
@@ -117,9 +117,14 @@ fn catch(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<Vec<u8>
     })
 }
 
-fn wait(child: &mut Child) -> Option<ExitStatus> {
+/// How a child ends; one that takes longer than `limit` is killed: `None`.
+///
+/// # Panics
+///
+/// If the system does not let it be waited for.
+pub fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
     let start = Instant::now();
-    while start.elapsed() < LIMIT {
+    while start.elapsed() < limit {
         if let Some(status) = child.try_wait().expect("the child can be waited for") {
             return Some(status);
         }

@@ -8,8 +8,7 @@
 //! | tag | why |
 //! |---|---|
 //! | `needs=gpu`, `needs=root`, `needs=obs` | no test machine has it |
-//! | `needs=application` | it shows how to start a program of the reader's |
-//! | `runs=ci` | it builds or tests at length, and repeats what `.ci/run` or a campaign does |
+//! | `runs=long` | it builds, tests or measures at length: `every_long_command_block_runs`, which is ignored |
 //!
 //! A page is one shell that runs its blocks from top to bottom, in a folder that looks like the root of the
 //! checkout, so that results do not go among a user's. The build is the test's own (`VMAFX_PROFILE`).
@@ -20,18 +19,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::Once;
+use std::time::Duration;
 
+use e2e::child::wait;
 use e2e::{Stage, command, profile, run, workspace_root};
 
 /// Blocks that are not run here, by tag.
-const NOT_RUN: [(&str, usize); 5] = [
-    ("needs=application", 3),
+const NOT_RUN: [(&str, usize); 4] = [
     ("needs=gpu", 5),
     ("needs=obs", 3),
     ("needs=root", 3),
-    ("runs=ci", 15),
+    (LONG, 14),
 ];
+
+/// Blocks that are run by a test of their own.
+const LONG: &str = "runs=long";
+/// After this long such a block hangs.
+const LONG_LIMIT: Duration = Duration::from_secs(3600);
 
 /// Words that begin a command; behind four spaces they would be a block that nobody runs.
 const COMMANDS: [&str; 9] = [
@@ -51,6 +57,13 @@ struct Block {
     line: usize,
     info: String,
     text: String,
+}
+
+impl Block {
+    /// What stands behind the language.
+    fn tag(&self) -> &str {
+        self.info.split_whitespace().nth(1).unwrap_or_default()
+    }
 }
 
 fn pages() -> Vec<PathBuf> {
@@ -109,9 +122,9 @@ fn is_command(line: &str) -> bool {
     variable || COMMANDS.iter().any(|begin| line.starts_with(begin))
 }
 
-/// What is run of a page, and the tags of what is not.
-fn commands(page: &Path) -> (Vec<Block>, Vec<String>) {
-    let (mut runs, mut tags) = (Vec::new(), Vec::new());
+/// What is run of a page, and what is not: its tag is in its info.
+fn commands(page: &Path) -> (Vec<Block>, Vec<Block>) {
+    let (mut runs, mut tagged) = (Vec::new(), Vec::new());
     for block in parse(page).0 {
         match block.info.split_whitespace().collect::<Vec<_>>()[..] {
             [] => assert!(
@@ -124,14 +137,14 @@ fn commands(page: &Path) -> (Vec<Block>, Vec<String>) {
                 block.line
             ),
             ["sh"] => runs.push(block),
-            ["sh", tag] => tags.push(tag.to_owned()),
+            ["sh", _] => tagged.push(block),
             ["bash" | "shell" | "console", ..] => {
                 panic!("{}:{}: commands are `sh`", name(page), block.line)
             }
             _ => {}
         }
     }
-    (runs, tags)
+    (runs, tagged)
 }
 
 /// A folder in which the checkout's files are found as in its root, and that is empty otherwise.
@@ -154,6 +167,25 @@ fn root_like(page: &Path) -> PathBuf {
     folder
 }
 
+/// A shell that runs these blocks of a page from top to bottom, and ends at the first command that fails.
+fn shell(stage: &Stage, page: &Path, folder: &Path, blocks: &[Block]) -> Command {
+    let mut script = "set -euo pipefail\n".to_owned();
+    for Block { line, text, .. } in blocks {
+        script += &format!("echo '### {}:{line}' >&2\n{text}", name(page));
+    }
+    let file = folder.join("blocks.bash");
+    fs::write(&file, script).expect("target/ is writable");
+    let mut shell = command(stage, "bash");
+    shell
+        .arg("blocks.bash")
+        .current_dir(folder)
+        .env_remove("GST_PLUGIN_PATH")
+        .env_remove("GST_REGISTRY")
+        .env_remove("VMAFX_SCORES_DIR")
+        .env("VMAFX_PROFILE", profile());
+    shell
+}
+
 #[test]
 fn every_command_block_runs() {
     let stage = Stage::fresh(&["vmafxmotion"]);
@@ -164,25 +196,7 @@ fn every_command_block_runs() {
             continue;
         }
         let folder = root_like(&page);
-        let mut script = "set -euo pipefail\n".to_owned();
-        for block in &blocks {
-            script += &format!(
-                "echo '### {}:{}' >&2\n{}",
-                name(&page),
-                block.line,
-                block.text
-            );
-        }
-        let file = folder.join("blocks.bash");
-        fs::write(&file, script).expect("target/ is writable");
-        let mut shell = command(&stage, "bash");
-        let done = run(shell
-            .arg("blocks.bash")
-            .current_dir(&folder)
-            .env_remove("GST_PLUGIN_PATH")
-            .env_remove("GST_REGISTRY")
-            .env_remove("VMAFX_SCORES_DIR")
-            .env("VMAFX_PROFILE", profile()));
+        let done = run(&mut shell(&stage, &page, &folder, &blocks));
         assert!(
             done.status.success(),
             "{}: the last block named below failed: {done}",
@@ -193,6 +207,38 @@ fn every_command_block_runs() {
     assert!(ran >= 14, "only {ran} blocks were found");
 }
 
+/// Builds, all tests, campaigns and measurements with `--check`: for a machine that does nothing else. Pages that
+/// `VMAFX_DOCS_PAGES` names, with commas between them, or all.
+#[test]
+#[ignore = "takes an hour"]
+fn every_long_command_block_runs() {
+    let stage = Stage::fresh(&["vmafxmotion"]);
+    let wanted = std::env::var("VMAFX_DOCS_PAGES").unwrap_or_default();
+    let mut wanted: BTreeSet<&str> = wanted.split(',').filter(|page| !page.is_empty()).collect();
+    let all = wanted.is_empty();
+    for page in pages() {
+        let mut blocks = commands(&page).1;
+        blocks.retain(|block| block.tag() == LONG);
+        let chosen = wanted.remove(name(&page).as_str()) || all;
+        if blocks.is_empty() || !chosen {
+            continue;
+        }
+        let folder = root_like(&page);
+        // What it says is seen while it runs.
+        let mut child = shell(&stage, &page, &folder, &blocks)
+            .stdin(Stdio::null())
+            .spawn()
+            .expect("bash is there");
+        let status = wait(&mut child, LONG_LIMIT);
+        assert!(
+            status.is_some_and(|status| status.success()),
+            "{}: the last block named above failed: {status:?}",
+            name(&page)
+        );
+    }
+    assert!(wanted.is_empty(), "no page with long blocks: {wanted:?}");
+}
+
 #[test]
 fn what_is_not_run_is_counted_and_nothing_hides() {
     let mut counts: BTreeMap<String, usize> = NOT_RUN
@@ -200,8 +246,9 @@ fn what_is_not_run_is_counted_and_nothing_hides() {
         .map(|(tag, _)| ((*tag).to_owned(), 0))
         .collect();
     for page in pages() {
-        for tag in commands(&page).1 {
-            let count = counts.get_mut(&tag);
+        for block in commands(&page).1 {
+            let tag = block.tag();
+            let count = counts.get_mut(tag);
             *count.unwrap_or_else(|| panic!("{}: unknown tag {tag}", name(&page))) += 1;
         }
         for (line, text) in parse(&page).1 {

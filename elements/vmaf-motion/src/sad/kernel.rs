@@ -82,7 +82,11 @@ impl Kernel {
     /// # Errors
     /// [`KernelError`] when the variable names no kernel or one that this processor cannot run.
     pub fn from_env() -> Result<Self, KernelError> {
-        match std::env::var(VARIABLE) {
+        Self::of_variable(std::env::var(VARIABLE))
+    }
+
+    fn of_variable(value: Result<String, std::env::VarError>) -> Result<Self, KernelError> {
+        match value {
             Ok(name) if !name.is_empty() => name.parse(),
             Err(std::env::VarError::NotUnicode(name)) => Err(KernelError::Unknown {
                 name: name.to_string_lossy().into_owned(),
@@ -182,6 +186,28 @@ mod tests {
         assert!("portable".parse::<Kernel>().is_ok_and(Kernel::is_available));
         let unknown = "sse9".parse::<Kernel>().unwrap_err().to_string();
         assert!(unknown.contains("sse9") && unknown.contains("VMAF_MOTION_CPU"));
+    }
+
+    #[test]
+    fn the_variable_names_a_kernel_or_says_why_not() {
+        use std::env::VarError;
+        use std::os::unix::ffi::OsStringExt;
+        let of = |text: &str| Kernel::of_variable(Ok(text.to_owned()));
+        assert_eq!(of("scalar"), Ok(Kernel::Scalar));
+        assert_eq!(of(""), Ok(Kernel::best()));
+        assert_eq!(
+            Kernel::of_variable(Err(VarError::NotPresent)),
+            Ok(Kernel::best())
+        );
+        let unknown = |name: &str| {
+            Err(KernelError::Unknown {
+                name: name.to_owned(),
+            })
+        };
+        assert_eq!(of("sse9"), unknown("sse9"));
+        let bytes = std::ffi::OsString::from_vec(vec![b'a', 0xff]);
+        let found = Kernel::of_variable(Err(VarError::NotUnicode(bytes)));
+        assert_eq!(found, unknown("a\u{fffd}"));
     }
 
     #[test]

@@ -73,3 +73,39 @@ pub(super) fn prefetch(row: &[u8], at: usize) {
     // SAFETY: a prefetch is a hint; it accesses nothing and cannot fault, whatever the address.
     unsafe { _mm_prefetch::<_MM_HINT_T1>(row.as_ptr().wrapping_add(at).cast()) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether a call panics.
+    fn panics(call: impl FnOnce()) -> bool {
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(call)).is_err()
+    }
+
+    #[test]
+    fn what_does_not_fit_in_the_row_is_not_accessed() {
+        let mut words = [0i16; 64];
+        let mut longs = [0i32; 16];
+        if is_x86_feature_detected!("avx512f") {
+            // SAFETY: the processor has these instructions.
+            let load = |row: &[i16], at| unsafe { load_512(row, at) };
+            let value = load(&words, 32);
+            assert!(panics(|| _ = load(&words, 33)));
+            // SAFETY: the processor has these instructions.
+            let store = |row: &mut [i32], at| unsafe { store_512(row, at, value) };
+            store(&mut longs, 0);
+            assert!(panics(|| store(&mut longs, 1)));
+        }
+        if is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has these instructions.
+            let load = |row: &[i32], at| unsafe { load_256(row, at) };
+            let value = load(&longs, 8);
+            assert!(panics(|| _ = load(&longs, 9)));
+            // SAFETY: the processor has these instructions.
+            let store = |row: &mut [i16], at| unsafe { store_256(row, at, value) };
+            store(&mut words, 48);
+            assert!(panics(|| store(&mut words, 49)));
+        }
+    }
+}
