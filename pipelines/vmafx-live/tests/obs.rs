@@ -50,7 +50,18 @@ fn scenes_and_profile_are_put_where_obs_finds_them_and_nothing_else_is_touched()
     let browser = collection("vmafx-browser");
     let url = &source(&browser, "Scores")["settings"]["url"];
     assert_eq!(url, "http://127.0.0.1:8086/?overlay=1");
-    for collection in [text, browser] {
+    let within = collection("vmafx-source");
+    let filter = collection("vmafx-filter");
+    let word = r#"score-text-path="/run/a \"text\" & more|\\file.txt" messages=0"#;
+    for pipeline in [
+        &source(&within, "Stream")["settings"]["pipeline"],
+        &source(&filter, "Stream")["filters"][0]["settings"]["pipeline"],
+    ] {
+        let pipeline = pipeline.as_str().expect("a pipeline");
+        assert!(pipeline.contains(word), "{pipeline}");
+    }
+    assert_eq!(source(&filter, "Scores")["settings"]["text_file"], odd);
+    for collection in [text, browser, filter] {
         let input = &source(&collection, "Stream")["settings"]["input"];
         assert_eq!(input, "udp://127.0.0.1:5004");
     }
