@@ -49,7 +49,7 @@ for manifest in "$vmafx_root"/plugins/*/Cargo.toml; do
     mapfile -t elements < <(gst-inspect-1.0 "$plugin" | sed -n 's/^  \([a-z]*\): .*/\1/p')
     ((${#elements[@]} > 0)) || fail 1 "$package has no element"
     for element in "${elements[@]}"; do
-        gst-inspect-1.0 "$element" | grep -q "$destination" || fail 1 "$element is not the installed one"
+        [[ $(gst-inspect-1.0 "$element") == *"$plugin"* ]] || fail 1 "$element is not the installed one"
         say "${plugin#"$destination"}: $element"
     done
     count=$((count + 1))
