@@ -143,9 +143,15 @@ fn play(seed: u64, say: bool) -> &'static str {
         player.pull(frames);
         if player.played.errors.is_empty() && !player.played.eos {
             let pad = player.decoder().static_pad("sink").expect("a sink pad");
+            let segment = pad.sticky_event::<gst::event::Segment>(0);
             assert!(pad.send_event(gst::event::FlushStart::new()), "{text}");
+            // A source that did not push meanwhile goes on: nothing may come before the new segment.
+            let data_waits = pad.stream_lock();
             assert!(pad.send_event(gst::event::FlushStop::new(true)), "{text}");
-            // The source is told that downstream flushed, and stops; the rest is not played.
+            if let Some(segment) = segment {
+                assert!(pad.send_event(segment), "{text}");
+            }
+            drop(data_waits);
             player.stop();
         }
     } else {
