@@ -14,9 +14,10 @@
 //! | `ledger` | what became of each access unit |
 //! | `select`, `cwd`, `device`, `runtime` | which runtime, whether it may be loaded, its device, its sessions |
 //! | `copy`, `spare` | a surface's visible part in a video frame; the buffer that waits for the next one |
+//! | `stream_lock` | the base class's lock, for the task that pushes |
 //! | `picture` | a surface outside of the session thread |
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod bitstream;
 mod codec;
@@ -35,6 +36,8 @@ mod runtime;
 mod select;
 mod session;
 mod spare;
+#[allow(unsafe_code)]
+mod stream_lock;
 mod unit;
 
 use gst::glib;

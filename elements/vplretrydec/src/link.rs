@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MPL-2.0
 
-//! [`Link`]: what the streaming thread and the session thread share. Neither holds its lock over a call.
+//! [`Link`]: what the element's threads and the session thread share. None holds its lock over a call.
 //!
 //! Commands go one way, replies the other, and surfaces that were handed out come back. The session thread
-//! says which runtime call it is in, so that the streaming thread knows a call that hangs.
+//! says which runtime call it is in, so that the element knows a call that hangs.
+//!
+//! The streaming thread listens to replies while it waits for a command to end. Those that come while it is
+//! elsewhere wake another thread of the element, which otherwise sleeps ([`Link::wait_unheard`]).
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -18,8 +21,19 @@ use crate::spare::Spare;
 
 /// A call may take this long, whatever the limits are.
 const SHORTEST_LIMIT: Duration = Duration::from_secs(1);
+/// A call that hangs is looked for this often.
+const WATCH: Duration = Duration::from_secs(1);
 
-/// What ended a wait of the streaming thread.
+/// How long a listener waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// To this moment.
+    Moment(Instant),
+    /// Until the command with this number, and so all before it, have ended and every reply is heard.
+    Done(u64),
+}
+
+/// What a listener hears.
 #[derive(Debug)]
 pub(crate) enum News {
     Reply(Reply),
@@ -70,9 +84,15 @@ struct State {
     /// The session thread waits for surfaces.
     wants_surfaces: bool,
     last_number: u64,
+    /// The last command that a listener knows to have ended.
+    last_done: u64,
     epoch: u64,
-    /// A flush or a stop is under way: nothing is waited for.
+    /// The streaming thread hears replies, or is about to.
+    listening: bool,
+    /// A flush is under way: nothing is waited for.
     interrupted: bool,
+    /// The element stops: nothing is waited for, and what is unheard stays so.
+    stopped: bool,
     /// Nobody waits for orders up to this one.
     given_up: u64,
     /// The thread ends when it can.
@@ -90,8 +110,26 @@ pub(crate) struct Link {
     state: Mutex<State>,
     /// For the session thread.
     work: Condvar,
-    /// For the streaming thread.
+    /// For who listens.
     news: Condvar,
+    /// For who hears what nobody listens to.
+    unheard: Condvar,
+}
+
+/// While this lives, replies wake who waits in [`Link::next`], and nobody else.
+#[derive(Debug)]
+pub(crate) struct Listening<'a>(&'a Link);
+
+impl Drop for Listening<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.listening = false;
+        let missed = !state.replies.is_empty();
+        drop(state);
+        if missed {
+            self.0.unheard.notify_all();
+        }
+    }
 }
 
 impl std::fmt::Debug for Link {
@@ -144,8 +182,7 @@ impl Link {
     /// From now on nothing is waited for, until [`resume`](Self::resume).
     pub(crate) fn interrupt(&self) {
         self.lock().interrupted = true;
-        self.work.notify_all();
-        self.news.notify_all();
+        self.wake_all();
     }
 
     /// Ends an interruption. What was sent before is passed over.
@@ -153,7 +190,26 @@ impl Link {
         let mut state = self.lock();
         state.interrupted = false;
         state.epoch += 1;
+        drop(state);
+        self.wake_all();
+    }
+
+    /// The element stops: nothing is waited for, and no flush changes that, until [`start`](Self::start).
+    pub(crate) fn stop(&self) {
+        self.lock().stopped = true;
+        self.wake_all();
+    }
+
+    /// The element starts.
+    pub(crate) fn start(&self) {
+        self.lock().stopped = false;
+        self.resume();
+    }
+
+    fn wake_all(&self) {
         self.work.notify_all();
+        self.news.notify_all();
+        self.unheard.notify_all();
     }
 
     /// Nobody waits for this command any more.
@@ -172,47 +228,64 @@ impl Link {
         let spare = state.spare.take();
         drop(state);
         drop((replies, spare));
-        self.work.notify_all();
-        self.news.notify_all();
+        self.wake_all();
     }
 
-    /// Waits for the next reply, a hang, or (where `deadline` is some) until then: `None`.
-    pub(crate) fn next(&self, deadline: Option<Instant>, heed_interrupts: bool) -> Option<News> {
+    /// From now on replies are heard here.
+    pub(crate) fn listen(&self) -> Listening<'_> {
+        self.lock().listening = true;
+        Listening(self)
+    }
+
+    /// Waits for the next reply, a hang, or what `until` says: `None`.
+    pub(crate) fn next(&self, until: Until, heed_interrupts: bool) -> Option<News> {
         let mut state = self.lock();
         loop {
-            if heed_interrupts && (state.interrupted || state.ending) {
+            if heed_interrupts && (state.interrupted || state.stopped || state.ending) {
                 return Some(News::Interrupted);
             }
-            if let Some(reply) = state.replies.pop_front() {
+            if let Some(reply) = state.hear() {
                 return Some(News::Reply(reply));
             }
             if state.ended {
                 return Some(News::Ended);
             }
             let now = Instant::now();
-            let mut wait = Duration::from_secs(1);
-            if let Some(call) = state.call {
-                let elapsed = now.saturating_duration_since(call.since);
-                let limit = state.limits[call.kind as usize];
-                match limit.checked_sub(elapsed).filter(|left| !left.is_zero()) {
-                    Some(left) => wait = wait.min(left),
-                    None => {
-                        return Some(News::Hung {
-                            call: call.name,
-                            elapsed,
-                        });
-                    }
-                }
-            }
-            if let Some(deadline) = deadline {
-                let left = deadline.saturating_duration_since(now);
-                if left.is_zero() {
-                    return None;
-                }
-                wait = wait.min(left);
+            let mut wait = match state.hang(now) {
+                Ok(left) => left,
+                Err(hung) => return Some(hung),
+            };
+            match until {
+                Until::Moment(moment) if moment <= now => return None,
+                Until::Moment(moment) => wait = wait.min(moment - now),
+                Until::Done(number) if state.last_done >= number => return None,
+                Until::Done(_) => {}
             }
             state = self
                 .news
+                .wait_timeout(state, wait)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+        }
+    }
+
+    /// Waits for something that nobody listens to: a reply, or a call that hangs. False where there will be nothing
+    /// to hear any more, for the element stops.
+    pub(crate) fn wait_unheard(&self) -> bool {
+        let mut state = self.lock();
+        loop {
+            if state.stopped || state.ending || state.ended {
+                return false;
+            }
+            let mut wait = WATCH;
+            if !state.listening && !state.interrupted {
+                match state.hang(Instant::now()) {
+                    Ok(left) if state.replies.is_empty() => wait = left,
+                    _ => return true,
+                }
+            }
+            state = self
+                .unheard
                 .wait_timeout(state, wait)
                 .unwrap_or_else(PoisonError::into_inner)
                 .0;
@@ -223,19 +296,18 @@ impl Link {
     /// until `most` has passed; whether the command has ended. Replies are discarded.
     pub(crate) fn settle(&self, number: u64, patience: Duration, most: Duration) -> bool {
         let started = Instant::now();
+        let _listening = self.listen();
         let mut state = self.lock();
         loop {
-            let done = |reply: Reply| matches!(reply, Reply::Done(done, _) if done == number);
-            let replies = std::mem::take(&mut state.replies);
-            // Surfaces in them come back through this very lock.
-            drop(state);
-            let done = replies.into_iter().map(done).fold(false, |a, b| a | b);
-            state = self.lock();
-            if done || state.ended {
-                return true;
-            }
-            if !state.replies.is_empty() {
+            if let Some(reply) = state.hear() {
+                // A surface in it comes back through this very lock.
+                drop(state);
+                drop(reply);
+                state = self.lock();
                 continue;
+            }
+            if state.last_done >= number || state.ended {
+                return true;
             }
             let now = Instant::now();
             let mut left = most.saturating_sub(now.saturating_duration_since(started));
@@ -398,8 +470,13 @@ impl Link {
             drop(reply);
         } else {
             state.replies.push_back(reply);
+            let listening = state.listening;
             drop(state);
-            self.news.notify_all();
+            if listening {
+                self.news.notify_all();
+            } else {
+                self.unheard.notify_all();
+            }
         }
     }
 
@@ -454,13 +531,42 @@ impl Link {
         // Nobody will free them but this.
         let returned = std::mem::take(&mut state.returned);
         drop(state);
-        self.news.notify_all();
+        self.wake_all();
         drop(returned);
     }
 }
 
 impl State {
     fn cancelled(&self, number: u64, epoch: u64) -> bool {
-        self.interrupted || self.ending || self.epoch != epoch || self.given_up >= number
+        self.interrupted
+            || self.stopped
+            || self.ending
+            || self.epoch != epoch
+            || self.given_up >= number
+    }
+
+    /// The next reply.
+    fn hear(&mut self) -> Option<Reply> {
+        let reply = self.replies.pop_front();
+        if let Some(Reply::Done(number, _)) = &reply {
+            self.last_done = *number;
+        }
+        reply
+    }
+
+    /// Time until the call at hand hangs, or is looked at again.
+    fn hang(&self, now: Instant) -> Result<Duration, News> {
+        let Some(call) = self.call else {
+            return Ok(WATCH);
+        };
+        let elapsed = now.saturating_duration_since(call.since);
+        let left = self.limits[call.kind as usize].saturating_sub(elapsed);
+        if left.is_zero() {
+            return Err(News::Hung {
+                call: call.name,
+                elapsed,
+            });
+        }
+        Ok(left.min(WATCH))
     }
 }

@@ -128,6 +128,11 @@ impl VplRetryDec {
         }
     }
 
+    /// The buffer that lies ready.
+    pub(super) fn take_spare(&self) -> Option<Spare> {
+        self.session()?.take_spare()
+    }
+
     /// Negotiates where this surface needs it.
     pub(super) fn negotiate_for(
         &self,
@@ -149,6 +154,8 @@ impl VplRetryDec {
         }
         drop(state);
         let source = without_fields(shown);
+        // It is one of before.
+        drop(self.take_spare());
         let info = self.negotiate_new(&source, interlaced, &input)?;
         lock(&self.state).negotiated = Some(Negotiated {
             source,

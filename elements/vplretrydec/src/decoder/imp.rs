@@ -51,6 +51,12 @@ pub(super) struct State {
     pub(super) stream: Option<Stream>,
     pub(super) negotiated: Option<Negotiated>,
     pub(super) counters: Counters,
+    /// A picture that can come out comes out in the call that its access unit came with.
+    pub(super) in_step: bool,
+    /// The last access unit that was fed, as a command.
+    pub(super) fed: u64,
+    /// What downstream answered meanwhile, for upstream.
+    pub(super) flow: Option<gst::FlowError>,
     /// Frames go out as surfaces. Shared with the session, which ends it where that starves the runtime.
     pub(super) wrap: Arc<AtomicBool>,
     /// Downstream takes GstVideoMeta.
@@ -167,7 +173,7 @@ impl ElementImpl for VplRetryDec {
             gst::StateChange::PausedToReady => {
                 // The streaming thread may wait in `handle_frame`, and the pads wait for it.
                 if let Some(link) = self.session() {
-                    link.interrupt();
+                    link.stop();
                 }
             }
             _ => {}
@@ -195,7 +201,7 @@ impl VideoDecoderImpl for VplRetryDec {
             // The one of before hangs and was left behind.
             None => self.find().map_err(|failure| failure.message())?,
         };
-        link.resume();
+        link.start();
         *lock(&self.state) = State {
             session: Some(link),
             ..State::default()
@@ -204,8 +210,13 @@ impl VideoDecoderImpl for VplRetryDec {
     }
 
     fn stop(&self) -> Result<(), gst::ErrorMessage> {
-        if let Some(link) = self.session() {
-            link.interrupt();
+        // The pads are not active any more, so it is in no push, and without a session it ends by itself.
+        let session = self.session();
+        if let Some(link) = &session {
+            link.stop();
+        }
+        self.end_task();
+        if let Some(link) = session {
             link.lay_ready(None);
             let number = link.send(Command::Close);
             if !link.settle(number, STOP_PATIENCE, STOP_TIME) {
@@ -240,6 +251,8 @@ impl VideoDecoderImpl for VplRetryDec {
             );
             gst::loggable_error!(CAT, "{reason}")
         })?;
+        // What came before looks as the caps of before say.
+        self.catch_up();
         let before = lock(&self.state)
             .stream
             .as_ref()
@@ -298,10 +311,7 @@ impl VideoDecoderImpl for VplRetryDec {
         };
         let mut unit = Unit::new(codec, token, bytes);
         unit.key |= flagged_key;
-        if let Some(link) = self.session() {
-            self.prepare_spare(&link);
-        }
-        self.order(Command::Feed(unit))
+        self.feed(unit)
     }
 
     fn drain(&self) -> Result<gst::FlowSuccess, gst::FlowError> {
@@ -321,7 +331,10 @@ impl VideoDecoderImpl for VplRetryDec {
             link.resume();
             link.send(Command::Flush);
         }
-        let open = lock(&self.state).counters.flush();
+        let mut state = lock(&self.state);
+        state.flow = None;
+        let open = state.counters.flush();
+        drop(state);
         self.release(open);
         true
     }

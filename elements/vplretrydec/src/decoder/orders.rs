@@ -15,10 +15,11 @@ use super::frames::frame_of;
 use super::imp::{CAT, VplRetryDec, lock};
 use crate::codec::{self, StreamFormat};
 use crate::failure::{Failure, Kind};
-use crate::link::{Link, News};
+use crate::link::{Link, News, Until};
 use crate::reply::Reply;
 use crate::session::{self, Command, Setup};
-use crate::unit::Token;
+use crate::stream_lock::StreamLock;
+use crate::unit::{Token, Unit};
 
 /// Time for the search for runtimes: an application waits for NULL to READY.
 const FIND_TIME: Duration = Duration::from_secs(10);
@@ -42,8 +43,9 @@ impl VplRetryDec {
         link.set_limits(work, wait);
         let number = link.send(Command::Find(settings.selection(self.plugin_folder())));
         let deadline = Instant::now() + FIND_TIME;
+        let listening = link.listen();
         let result = loop {
-            match link.next(Some(deadline), false) {
+            match link.next(Until::Moment(deadline), false) {
                 Some(News::Reply(Reply::Done(done, result))) if done == number => break result,
                 Some(News::Reply(_) | News::Interrupted) => {}
                 None | Some(News::Hung { .. } | News::Ended) => {
@@ -58,6 +60,7 @@ impl VplRetryDec {
                 }
             }
         };
+        drop(listening);
         match result {
             Ok(()) => Ok(link),
             Err(failure) => {
@@ -79,6 +82,7 @@ impl VplRetryDec {
         {
             let mut state = lock(&self.state);
             state.live = live;
+            state.in_step = low_latency;
             state.wrap = Arc::clone(&wrap);
             state.negotiated = None;
             state.interlaced = false;
@@ -86,6 +90,7 @@ impl VplRetryDec {
             state.latency =
                 depth - 1 + u32::from(codec::is_byte_stream(format.codec) && !low_latency);
         }
+        self.start_task()?;
         self.order(Command::Configure(Box::new(Setup {
             selection: settings.selection(self.plugin_folder()),
             format: format.clone(),
@@ -114,25 +119,57 @@ impl VplRetryDec {
             return Err(gst::FlowError::Error);
         };
         let number = link.send(command);
-        let mut flow = Ok(gst::FlowSuccess::Ok);
-        loop {
-            match link.next(None, true) {
-                Some(News::Reply(Reply::Done(done, result))) if done == number => {
-                    return match result {
-                        Ok(()) => flow,
-                        Err(failure) => Err(self.fail(&failure)),
-                    };
-                }
-                Some(News::Reply(reply)) => {
-                    let heeded = self.heed(&link, reply);
-                    if flow.is_ok() && heeded.is_err() {
-                        flow = heeded;
+        self.listen(&link, number)
+    }
+
+    /// Gives an access unit to the session, and pushes what comes back until the one before it is done: the
+    /// session then finds the next at hand and waits for nobody. What comes later is pushed when the next unit
+    /// is fed, or by the task of the source pad.
+    pub(super) fn feed(&self, unit: Unit) -> Result<gst::FlowSuccess, gst::FlowError> {
+        let Some(link) = self.session() else {
+            return Err(gst::FlowError::Error);
+        };
+        self.prepare_spare(&link);
+        let number = link.send(Command::Feed(unit));
+        let mut state = lock(&self.state);
+        let before = std::mem::replace(&mut state.fed, number);
+        let in_step = state.in_step;
+        drop(state);
+        // In reverse the base class collects what comes out of its calls.
+        let backwards = self.obj().input_segment().rate() < 0.0;
+        let until = if in_step || backwards { number } else { before };
+        self.listen(&link, until)
+    }
+
+    /// Pushes what has come back of the units that were fed, and waits for what is to come.
+    pub(super) fn catch_up(&self) {
+        if let Some(link) = self.session() {
+            let fed = lock(&self.state).fed;
+            let flow = self.listen(&link, fed);
+            self.keep_flow(flow);
+        }
+    }
+
+    /// Pushes what comes back, until the command with this number is done. To be called with the stream lock alone,
+    /// which keeps the frames in order.
+    fn listen(&self, link: &Arc<Link>, number: u64) -> Result<gst::FlowSuccess, gst::FlowError> {
+        let _listening = link.listen();
+        let mut flow = lock(&self.state)
+            .flow
+            .take()
+            .map_or(Ok(gst::FlowSuccess::Ok), Err);
+        while let Some(news) = link.next(Until::Done(number), true) {
+            match news {
+                News::Reply(reply) => {
+                    let heeded = self.heed(link, reply);
+                    if heeded.is_err() {
                         link.give_up(number);
+                        flow = flow.and(heeded);
                     }
                 }
-                Some(News::Interrupted) => return Err(gst::FlowError::Flushing),
-                Some(News::Hung { call, elapsed }) => {
-                    self.leave_behind(&link);
+                News::Interrupted => return Err(gst::FlowError::Flushing),
+                News::Hung { call, elapsed } => {
+                    self.leave_behind(link);
                     let name = link.implementation().unwrap_or_default().0;
                     let text = format!(
                         "{call} has not returned for {} ms, implementation {name}: the runtime hangs, its \
@@ -141,14 +178,55 @@ impl VplRetryDec {
                     );
                     return Err(self.fail(&Failure::new(Kind::Failed, text)));
                 }
-                Some(News::Ended) => {
+                News::Ended => {
                     let text =
                         "a defect of vplretrydec: the session thread has ended; please report it";
                     return Err(self.fail(&Failure::new(Kind::Internal, text)));
                 }
-                None => {}
             }
         }
+        flow
+    }
+
+    /// What downstream answered to who cannot tell upstream: the next call from there does.
+    fn keep_flow(&self, flow: Result<gst::FlowSuccess, gst::FlowError>) {
+        match flow {
+            // A flush or a stop, which upstream hears of by itself.
+            Ok(_) | Err(gst::FlowError::Flushing) => {}
+            Err(error) => {
+                lock(&self.state).flow.get_or_insert(error);
+            }
+        }
+    }
+
+    /// Lets a task of the source pad push what comes back while the streaming thread is upstream.
+    pub(super) fn start_task(&self) -> Result<(), gst::FlowError> {
+        let weak = self.obj().downgrade();
+        let pad = self.obj().src_pad().clone();
+        let pausing = pad.clone();
+        pad.start_task(move || {
+            let goes_on = weak.upgrade().is_some_and(|obj| obj.imp().push_unheard());
+            if !goes_on {
+                // It has ended already where the pad is no more.
+                let _ = pausing.pause_task();
+            }
+        })
+        .map_err(|_| {
+            let text = "no thread for the source pad".to_owned();
+            self.fail(&Failure::new(Kind::Failed, text))
+        })
+    }
+
+    /// Pushes the next of what nobody listens to; false where there will be nothing more.
+    fn push_unheard(&self) -> bool {
+        let Some(link) = self.session().filter(|link| link.wait_unheard()) else {
+            return false;
+        };
+        let obj = self.obj();
+        let _held = StreamLock::hold(obj.upcast_ref());
+        let flow = self.listen(&link, 0);
+        self.keep_flow(flow);
+        true
     }
 
     /// Decoding has ended: the error is posted once, and what is inside is errored.
@@ -163,6 +241,12 @@ impl VplRetryDec {
             self.post_error_message(failure.message());
         }
         gst::FlowError::Error
+    }
+
+    /// Ends the task, and waits for its thread.
+    pub(super) fn end_task(&self) {
+        // That there is none is good, too.
+        let _ = self.obj().src_pad().stop_task();
     }
 
     pub(super) fn release(&self, tokens: impl IntoIterator<Item = Token>) {

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use gst::subclass::prelude::*;
 use gst_video::VideoInfo;
 use gst_video::prelude::*;
 use onevpl_sys::{self as mfx, PictureInfo};
@@ -41,6 +42,13 @@ impl ToBuffer for Copy {
         picture: Picture,
         info: &VideoInfo,
     ) -> Result<(), gst::FlowError> {
+        // The one that lies ready may be the last of its pool.
+        let spare = element.imp().take_spare();
+        if let Some(buffer) = spare.and_then(|spare| spare.fill(picture.surface())) {
+            frame.set_output_buffer(buffer);
+            picture.copied();
+            return Ok(());
+        }
         element.allocate_output_frame(frame, None)?;
         let buffer = frame.output_buffer_mut().ok_or(gst::FlowError::Error)?;
         if !copy_into(picture.surface(), buffer, info) {

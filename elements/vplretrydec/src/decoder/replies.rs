@@ -28,8 +28,9 @@ impl VplRetryDec {
     ) -> Result<gst::FlowSuccess, gst::FlowError> {
         match reply {
             Reply::Output(output) if output.epoch == link.epoch() => return self.output(*output),
-            // Of before a flush, or of a command that nobody waits for any more.
-            Reply::Output(_) | Reply::Done(..) => {}
+            // Of before a flush.
+            Reply::Output(_) | Reply::Done(_, Ok(())) => {}
+            Reply::Done(_, Err(failure)) => return Err(self.fail(&failure)),
             Reply::Opened(opened) => self.tell_opened(&opened),
             Reply::Lost(token, fate) => return self.lose(token, &fate),
             Reply::DroppedCorrupted(token, corruption) => {
