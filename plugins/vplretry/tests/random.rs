@@ -54,6 +54,8 @@ struct Case {
     /// Frames after which it is sought back to the beginning, or stopped.
     seek_at: Option<usize>,
     stop_at: Option<usize>,
+    /// Time that upstream takes for an access unit, in microseconds: it may be slower than decoding.
+    upstream: u32,
 }
 
 fn case(seed: u64) -> Case {
@@ -119,14 +121,15 @@ fn case(seed: u64) -> Case {
         harmless,
         seek_at: (rng.u8(..5) == 0).then_some(frames),
         stop_at: (rng.u8(..8) == 0).then_some(frames),
+        upstream: if rng.u8(..4) == 0 { rng.u32(..3000) } else { 0 },
     }
 }
 
 fn play(seed: u64, say: bool) -> &'static str {
     let case = case(seed);
     let text = format!(
-        "{SEED}={seed}: {} with {} and {} (seek {:?}, stop {:?})",
-        case.stream, case.faults, case.properties, case.seek_at, case.stop_at
+        "{SEED}={seed}: {} with {} and {} (seek {:?}, stop {:?}, upstream {} us)",
+        case.stream, case.faults, case.properties, case.seek_at, case.stop_at, case.upstream
     );
     if say {
         println!("{text}");
@@ -134,8 +137,9 @@ fn play(seed: u64, say: bool) -> &'static str {
     set_faults(&case.faults);
     let stream = named(case.stream);
     let mut player = Player::new(&format!(
-        "{} ! identity eos-after=49 ! vplretrydec name=dec implementation=software {}",
+        "{} ! identity eos-after=49 sleep-time={} ! vplretrydec name=dec implementation=software {}",
         source(&stream),
+        case.upstream,
         case.properties
     ));
     player.play();
