@@ -283,3 +283,46 @@ fn readonly(buffer: &gst::BufferRef) -> bool {
         .flags()
         .contains(gst::MemoryFlags::READONLY)
 }
+
+#[test]
+fn playing_backwards_gives_every_frame_from_the_last_to_the_first() {
+    let test = "playing_backwards_gives_every_frame_from_the_last_to_the_first";
+    in_child(test, || {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let file = folder.path().join("film.mkv");
+        encode("libx264", &["-bf", "2", "-g", "12"], 100, &file);
+        let launch = format!(
+            "filesrc location={} ! matroskademux ! vplretrydec name=dec implementation=software",
+            file.display()
+        );
+        let forwards = common::decode(&launch);
+        for properties in ["", "async-depth=1", "zero-copy=true"] {
+            let mut player = Player::new(&format!("{launch} {properties}"));
+            player
+                .pipeline
+                .set_state(gst::State::Paused)
+                .expect("it starts");
+            let (done, ..) = player.pipeline.state(gst::ClockTime::from_seconds(60));
+            done.expect("it prerolls");
+            let flags = gst::SeekFlags::FLUSH | gst::SeekFlags::ACCURATE;
+            let (from, to) = (gst::ClockTime::ZERO, gst::ClockTime::from_seconds(4));
+            let set = gst::SeekType::Set;
+            player
+                .pipeline
+                .seek(-1.0, flags, set, from, set, to)
+                .expect("it seeks");
+            player.play();
+            player.pull(usize::MAX);
+            player.stop();
+            let played = std::mem::take(&mut player.played);
+            assert!(played.errors.is_empty(), "{:?}", played.errors);
+            played.assert_accounts();
+            assert_eq!(played.frames.len(), 100, "{properties}");
+            for (ours, expected) in played.frames.iter().rev().zip(&forwards.frames) {
+                assert_eq!(ours.pts, expected.pts, "{properties}");
+                assert!(ours.pixels == expected.pixels, "{properties}");
+            }
+        }
+        assert_no_surfaces();
+    });
+}

@@ -72,8 +72,8 @@ fn frames_and_times_are_those_of_other_decoders() {
                 let name = stream.name;
                 assert!(ours.pixels == theirs.pixels, "{name}: frame {number}");
                 assert_eq!(
-                    (ours.pts, ours.duration),
-                    (theirs.pts, theirs.duration),
+                    (ours.pts, ours.dts, ours.duration),
+                    (theirs.pts, theirs.dts, theirs.duration),
                     "{name}: frame {number}"
                 );
             }
@@ -140,6 +140,7 @@ fn containers_give_the_frames_and_times_of_libavcodec() {
                     {
                         assert!(ours.pixels == theirs.pixels, "{source}: frame {number}");
                         assert_eq!(ours.pts, theirs.pts, "{source}: frame {number}");
+                        assert_eq!(ours.dts, theirs.dts, "{source}: frame {number}");
                         assert_eq!(ours.duration, theirs.duration, "{source}: frame {number}");
                     }
                     let times: Vec<_> = ours.frames.iter().map(|frame| frame.pts).collect();

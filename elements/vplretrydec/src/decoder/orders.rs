@@ -135,10 +135,7 @@ impl VplRetryDec {
         let before = std::mem::replace(&mut state.fed, number);
         let in_step = state.in_step;
         drop(state);
-        // In reverse the base class collects what comes out of its calls.
-        let backwards = self.obj().input_segment().rate() < 0.0;
-        let until = if in_step || backwards { number } else { before };
-        self.listen(&link, until)
+        self.listen(&link, if in_step { number } else { before })
     }
 
     /// Pushes what has come back of the units that were fed, and waits for what is to come.
