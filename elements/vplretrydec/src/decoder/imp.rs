@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MPL-2.0
 
-//! States, events and frames. The streaming thread hands an access unit to the session thread, and pushes the
-//! frames that come back while it waits; it makes no call of the runtime, so it never hangs in one.
+//! States, events and frames. The streaming thread hands access units to the session thread, and pushes the
+//! frames that come back; those that come while it is upstream are pushed by a task of the source pad. Neither
+//! makes a call of the runtime, so neither hangs in one.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
