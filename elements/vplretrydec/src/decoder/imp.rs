@@ -211,7 +211,7 @@ impl VideoDecoderImpl for VplRetryDec {
     }
 
     fn stop(&self) -> Result<(), gst::ErrorMessage> {
-        // The pads are not active any more, so it is in no push, and without a session it ends by itself.
+        // The pads are not active any more: the task is in no push. Without a session it ends by itself.
         let session = self.session();
         if let Some(link) = &session {
             link.stop();
