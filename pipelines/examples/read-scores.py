@@ -10,10 +10,13 @@ Prints a line a buffer and a line a message; Python prints floats so that every 
 
 import sys
 
-import gi
+try:
+    import gi
 
-gi.require_version("Gst", "1.0")
-from gi.repository import GLib, Gst  # noqa: E402
+    gi.require_version("Gst", "1.0")
+    from gi.repository import GLib, Gst
+except (ImportError, ValueError) as error:
+    sys.exit(f"read-scores.py: {error}; Debian: apt install python3-gst-1.0, and run it with /usr/bin/python3")
 
 META = "VmafxMotionMeta"
 

@@ -46,6 +46,21 @@ fail() {
     exit "$status"
 }
 
+# no_arguments [ARGUMENT...]: for a script that takes none but -h or --help; `usage` prints how to call it.
+no_arguments() {
+    case ${1-} in
+        '') ;;
+        -h | --help)
+            usage
+            exit 0
+            ;;
+        *)
+            usage >&2
+            exit 2
+            ;;
+    esac
+}
+
 # missing_packages PACKAGE...: those that are not installed, one a line.
 missing_packages() {
     local installed package

@@ -3,6 +3,8 @@
 #
 # Puts the scene collections and the profile where OBS finds them: see usage below.
 set -euo pipefail
+# shellcheck source=SCRIPTDIR/../lib/setup.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../lib/setup.sh"
 
 usage() {
     cat <<'END'
@@ -19,17 +21,7 @@ Exit status: 0 done, 1 the folder cannot be written, 2 wrong usage.
 END
 }
 
-case ${1-} in
-    '') ;;
-    -h | --help)
-        usage
-        exit 0
-        ;;
-    *)
-        usage >&2
-        exit 2
-        ;;
-esac
+no_arguments "$@"
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 target=${XDG_CONFIG_HOME:-$HOME/.config}/obs-studio/basic

@@ -24,17 +24,7 @@ opened (the reason is printed).
 END
 }
 
-case ${1-} in
-    '') ;;
-    -h | --help)
-        usage
-        exit 0
-        ;;
-    *)
-        usage >&2
-        exit 2
-        ;;
-esac
+no_arguments "$@"
 
 # intel_nodes: the render nodes of Intel GPUs that may be opened, one a line; says why others are not.
 intel_nodes() {

@@ -18,17 +18,7 @@ Exit status: 0 every plugin works, 1 one does not, 2 wrong usage, 3 something is
 END
 }
 
-case ${1-} in
-    '') ;;
-    -h | --help)
-        usage
-        exit 0
-        ;;
-    *)
-        usage >&2
-        exit 2
-        ;;
-esac
+no_arguments "$@"
 need_packages build run
 need_rust
 cargo cinstall --version >/dev/null 2>&1 || fail 3 "cargo cinstall is missing: see tests/packages/cinstall.sh --help"
