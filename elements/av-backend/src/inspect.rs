@@ -62,8 +62,9 @@ impl Inspector {
     /// # Errors
     /// [`Error::NoDecoder`] where libavcodec has no parser for the codec, [`Error::NoMemory`].
     pub fn new(codec: Codec) -> Result<Self, Error> {
-        // SAFETY: any number is allowed.
-        let parser = unsafe { ff::av_parser_init(id(codec) as c_int) };
+        // A number up to FFmpeg 8, the enumeration since.
+        // SAFETY: any value is allowed.
+        let parser = unsafe { ff::av_parser_init(id(codec) as _) };
         let mut parser = NonNull::new(parser).ok_or(Error::NoDecoder(codec))?;
         // SAFETY: a context without a codec is what a parser needs.
         let context = NonNull::new(unsafe { ff::avcodec_alloc_context3(ptr::null()) });

@@ -199,7 +199,14 @@ impl Picture {
     /// Progressive or which field is first.
     pub fn field_order(&self) -> FieldOrder {
         let frame = self.frame();
-        match (frame.interlaced_frame != 0, frame.top_field_first != 0) {
+        #[cfg(field_flags)]
+        let (interlaced, top_first) = (
+            frame.flags & ff::AV_FRAME_FLAG_INTERLACED != 0,
+            frame.flags & ff::AV_FRAME_FLAG_TOP_FIELD_FIRST != 0,
+        );
+        #[cfg(not(field_flags))]
+        let (interlaced, top_first) = (frame.interlaced_frame != 0, frame.top_field_first != 0);
+        match (interlaced, top_first) {
             (false, _) => FieldOrder::Progressive,
             (true, true) => FieldOrder::TopFirst,
             (true, false) => FieldOrder::BottomFirst,
