@@ -217,7 +217,8 @@ fn fields_crop_and_shape_come_out() {
         // 190 and 142 are no multiples of 16.
         let options = [
             "-vf",
-            "scale=190:142,setsar=4/3",
+            // Newer versions take the colours from the frames.
+            "scale=190:142,setsar=4/3,setparams=color_primaries=bt2020:color_trc=smpte2084:colorspace=bt2020nc",
             "-color_primaries",
             "bt2020",
             "-color_trc",
@@ -351,6 +352,14 @@ fn the_bundled_runtime_needs_no_dispatcher_path() {
     );
 }
 
+/// N of the file `libvpl.so.2.N` that this process has loaded.
+fn dispatcher_minor() -> Option<u32> {
+    let maps = std::fs::read_to_string("/proc/self/maps").expect("Linux has it");
+    let (_, name) = maps.split_once("/libvpl.so.2.")?;
+    let digits = name.split(|c: char| !c.is_ascii_digit()).next()?;
+    digits.parse().ok()
+}
+
 #[test]
 fn a_stray_library_in_the_current_folder_is_refused() {
     let folder = common::search_folder();
@@ -396,7 +405,9 @@ fn a_stray_library_in_the_current_folder_is_refused() {
             let played = decode(&format!("{launch} allow-cwd-runtime=true"));
             assert_eq!(played.md5s(), stream.expected().list());
             let ran = |text: &String| text.contains("libvplstray.so");
-            assert!(played.infos.iter().any(ran), "{:?}", played.infos);
+            // Debian 13's dispatcher does not look there.
+            let loads = dispatcher_minor().is_some_and(|minor| minor <= 10);
+            assert_eq!(played.infos.iter().any(ran), loads, "{:?}", played.infos);
         },
     );
 }
@@ -467,6 +478,14 @@ fn a_live_stream_has_the_least_delay() {
 
 #[test]
 fn a_machine_without_the_dispatcher_decodes_all_the_same() {
+    let needs = std::process::Command::new("ldd")
+        .arg(common::library())
+        .output()
+        .expect("ldd is part of the C library");
+    if String::from_utf8_lossy(&needs.stdout).contains("libvpl.so.2") {
+        println!("here libavcodec itself needs the dispatcher, so there is no such machine");
+        return;
+    }
     let folder = tempfile::tempdir().expect("a temporary folder");
     for name in ["libvpl.so.2", "libvpl.so"] {
         std::fs::write(folder.path().join(name), "not a library").expect("a file is written");
