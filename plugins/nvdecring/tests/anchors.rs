@@ -50,7 +50,7 @@ fn h264_cuvid(path: &Path, faults: &str) -> (usize, String) {
             "-i",
         ])
         .arg(path)
-        .args(["-vsync", "passthrough", "-f", "framemd5", "-"])
+        .args(["-fps_mode", "passthrough", "-f", "framemd5", "-"])
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped());
     world.prepare(&mut command);

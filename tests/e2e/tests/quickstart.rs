@@ -243,7 +243,8 @@ fn an_interrupt_ends_the_session_properly() {
     let desk = Desk::new();
     // Far more than is scored before the interrupt comes.
     let stage = Stage::fresh(&["vmafxmotion"]);
-    let frame = [0x55; 320 * 240 * 3 / 2];
+    // No letter, or a newer GStreamer takes the film for a text.
+    let frame = [0x80; 320 * 240 * 3 / 2];
     let mut film = b"YUV4MPEG2 W320 H240 F25:1 Ip A1:1 C420\n".to_vec();
     for _ in 0..1500 {
         film.extend_from_slice(b"FRAME\n");

@@ -31,10 +31,9 @@ impl Made {
             .arg("-i")
             .arg(self.path())
             .args([
-                "-vsync",
+                "-fps_mode",
                 "passthrough",
-                "-autoscale",
-                "0",
+                "-noautoscale",
                 "-pix_fmt",
                 pixels,
             ])
