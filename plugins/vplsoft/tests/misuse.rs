@@ -450,8 +450,13 @@ fn every_function_of_the_interface_is_exported() {
     let runtime = runtime();
     // What the dispatcher looks up in a runtime of API 2.1 and later, read from the headers.
     let mut names = Vec::new();
-    for header in ["mfxvideo.h", "mfxsession.h", "mfximplcaps.h"] {
-        let text = std::fs::read_to_string(format!("/usr/include/vpl/{header}"))
+    for header in ["mfxvideo.h", "mfxsession.h", "mfximplcaps.h", "mfxmemory.h"] {
+        let path = format!("/usr/include/vpl/{header}");
+        // Those of Debian 12 have what is in it elsewhere.
+        if header == "mfxmemory.h" && !std::fs::exists(&path).expect("a folder") {
+            continue;
+        }
+        let text = std::fs::read_to_string(path)
             .expect("the headers are installed (Debian: apt install libvpl-dev)");
         for line in text.lines().filter(|line| line.contains("MFX_CDECL MFX")) {
             let name = line

@@ -136,8 +136,7 @@ fn ffmpegs_qsv_decoders_write_the_pictures_of_software() {
             .args([
                 "-fps_mode",
                 "passthrough",
-                "-autoscale",
-                "0",
+                "-noautoscale",
                 "-pix_fmt",
                 "nv12",
             ])

@@ -19,8 +19,8 @@ macro_rules! unsupported {
 }
 
 unsupported! {
-    cuArray3DCreate_v2 cuArrayDestroy
-    cuCtxDisablePeerAccess cuCtxEnablePeerAccess
+    cuArray3DCreate_v2 cuArrayCreate_v2 cuArrayDestroy
+    cuCtxGetLimit cuCtxDisablePeerAccess cuCtxEnablePeerAccess
     cuDestroyExternalMemory cuDestroyExternalSemaphore
     cuEGLStreamConsumerDisconnect cuEGLStreamProducerConnect cuEGLStreamProducerDisconnect
     cuEGLStreamProducerPresentFrame cuEGLStreamProducerReturnFrame
@@ -29,7 +29,9 @@ unsupported! {
     cuGraphicsMapResources cuGraphicsResourceGetMappedPointer_v2 cuGraphicsResourceSetMapFlags_v2
     cuGraphicsSubResourceGetMappedArray cuGraphicsUnmapResources cuGraphicsUnregisterResource
     cuImportExternalMemory cuImportExternalSemaphore
+    cuIpcCloseMemHandle cuIpcGetEventHandle cuIpcGetMemHandle cuIpcOpenEventHandle cuIpcOpenMemHandle
     cuLaunchKernel cuLinkAddData cuLinkComplete cuLinkCreate cuLinkDestroy
+    cuMemsetD2D8_v2 cuMemsetD2D8Async cuMemsetD2D16_v2 cuMemsetD2D16Async cuMemsetD2D32_v2 cuMemsetD2D32Async
     cuMemAllocManaged cuMipmappedArrayDestroy cuMipmappedArrayGetLevel
     cuModuleGetFunction cuModuleGetGlobal cuModuleLoadData cuModuleUnload
     cuSignalExternalSemaphoresAsync cuTexObjectCreate cuTexObjectDestroy cuWaitExternalSemaphoresAsync
