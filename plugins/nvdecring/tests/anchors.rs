@@ -12,7 +12,7 @@ use std::time::Duration;
 use common::{Bench, Outcome};
 use standin_world::child::{finish_within, in_child_of};
 use standin_world::streams::{h264, join};
-use standin_world::{Made, World, set_faults};
+use standin_world::{Made, World, gstreamer_is_1_22, set_faults};
 
 const FRAMES: usize = 120;
 
@@ -87,6 +87,9 @@ fn row(event: &str, gstreamer: &Outcome, ffmpeg: usize, ours: &Outcome) {
 
 #[test]
 fn one_failed_picture() {
+    if !gstreamer_is_1_22() {
+        return;
+    }
     in_child_of(World::new, || {
         let made = stream();
         let faults = "fail-decode=24";
@@ -107,6 +110,9 @@ fn one_failed_picture() {
 
 #[test]
 fn a_picture_with_an_error_status() {
+    if !gstreamer_is_1_22() {
+        return;
+    }
     in_child_of(World::new, || {
         let made = stream();
         let faults = "status-error=24";
@@ -127,6 +133,9 @@ fn a_picture_with_an_error_status() {
 
 #[test]
 fn two_changes_of_resolution() {
+    if !gstreamer_is_1_22() {
+        return;
+    }
     in_child_of(World::new, || {
         let small = h264("160x96", 30, "bframes=2:b-adapt=0");
         let large = h264("320x180", 30, "bframes=2:b-adapt=0");
@@ -150,6 +159,9 @@ fn two_changes_of_resolution() {
 
 #[test]
 fn a_lost_device() {
+    if !gstreamer_is_1_22() {
+        return;
+    }
     in_child_of(World::new, || {
         let made = stream();
         // Every decoder of the process loses it.

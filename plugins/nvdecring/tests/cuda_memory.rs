@@ -8,7 +8,7 @@ use common::{Bench, LONG, init};
 use gst::prelude::*;
 use standin_world::child::in_child_of;
 use standin_world::streams::{h264, h265_main10, join};
-use standin_world::{World, assert_nothing_is_left, set_faults};
+use standin_world::{World, assert_nothing_is_left, gstreamer_is_1_22, set_faults};
 
 /// Debian's nvcodec plugin is scanned, and what it does there is no matter of this test.
 fn world() -> World {
@@ -17,6 +17,9 @@ fn world() -> World {
 
 #[test]
 fn device_memory_holds_the_same_pictures() {
+    if !gstreamer_is_1_22() {
+        return;
+    }
     in_child_of(world, || {
         init();
         let made = h264("162x98", 40, "bframes=2");
@@ -41,6 +44,9 @@ fn device_memory_holds_the_same_pictures() {
 
 #[test]
 fn system_memory_is_given_where_it_is_asked_for() {
+    if !gstreamer_is_1_22() {
+        return;
+    }
     in_child_of(world, || {
         let made = h264("96x64", 20, "bframes=0");
         for (properties, after) in [
@@ -63,6 +69,9 @@ fn system_memory_is_given_where_it_is_asked_for() {
 
 #[test]
 fn the_context_is_shared_with_the_neighbours() {
+    if !gstreamer_is_1_22() {
+        return;
+    }
     in_child_of(world, || {
         let made = h264("96x64", 20, "bframes=0");
         let after = "cudadownload name=down !";
@@ -93,6 +102,9 @@ fn the_context_is_shared_with_the_neighbours() {
 
 #[test]
 fn damage_travels_with_device_memory_and_a_broken_shared_context_is_told() {
+    if !gstreamer_is_1_22() {
+        return;
+    }
     in_child_of(world, || {
         let made = h264("96x64", 40, "bframes=0:keyint=20:scenecut=0");
         let after = "cudadownload !";

@@ -15,6 +15,6 @@ pub mod child;
 pub mod libraries;
 pub mod streams;
 
-pub use child::{World, in_child};
+pub use child::{World, gstreamer_is_1_22, in_child};
 pub use libraries::{assert_nothing_is_left, live, mistakes, set_faults};
 pub use streams::{Made, make};
