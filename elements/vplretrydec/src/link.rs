@@ -169,6 +169,11 @@ impl Link {
         drop(before);
     }
 
+    /// Takes back what lies ready.
+    pub(crate) fn take_spare(&self) -> Option<Spare> {
+        self.lock().spare.take()
+    }
+
     /// Whether a buffer lies ready.
     pub(crate) fn has_spare(&self) -> bool {
         self.lock().spare.is_some()
@@ -480,9 +485,14 @@ impl Link {
         }
     }
 
-    /// The buffer that lies ready.
-    pub(crate) fn take_spare(&self) -> Option<Spare> {
-        self.lock().spare.take()
+    /// The buffer that lies ready, where no surface is out: the element may need it for that one first, and it may
+    /// be the last of its pool.
+    pub(crate) fn spare_for_next(&self) -> Option<Spare> {
+        let mut state = self.lock();
+        if state.out > state.returned.len() {
+            return None;
+        }
+        state.spare.take()
     }
 
     /// Surfaces that are out.

@@ -216,6 +216,76 @@ fn wrapping_falls_back_where_downstream_takes_no_meta() {
     });
 }
 
+/// The element called `downstream` offers a pool of two buffers and no more.
+fn offer_two_buffers(
+    player: &Player,
+) -> (gst::Element, gst::glib::WeakRef<gst_video::VideoBufferPool>) {
+    let pool = gst_video::VideoBufferPool::new();
+    let gone = pool.downgrade();
+    let downstream = player.pipeline.by_name("downstream").expect("an identity");
+    let pad = downstream.static_pad("sink").expect("a sink pad");
+    pad.add_probe(gst::PadProbeType::QUERY_DOWNSTREAM, move |_, info| {
+        if let Some(gst::PadProbeData::Query(query)) = &mut info.data
+            && let gst::QueryViewMut::Allocation(query) = query.view_mut()
+        {
+            let (caps, _) = query.get();
+            let caps = caps.expect("an allocation query has caps");
+            let info = gst_video::VideoInfo::from_caps(caps).expect("raw video");
+            let size = u32::try_from(info.size()).expect("a small picture");
+            query.add_allocation_pool(Some(&pool), size, 2, 2);
+            return gst::PadProbeReturn::Handled;
+        }
+        gst::PadProbeReturn::Ok
+    });
+    (downstream, gone)
+}
+
+#[test]
+fn stopping_and_flushing_go_through_while_downstream_keeps_every_buffer() {
+    let test = "stopping_and_flushing_go_through_while_downstream_keeps_every_buffer";
+    in_child(test, || {
+        let launch = format!(
+            "{} ! vplretrydec name=dec implementation=software ! identity name=downstream",
+            source(&named("test-25fps.h264"))
+        );
+        for flushes in [false, true] {
+            let mut player = Player::new(&launch);
+            let _downstream = offer_two_buffers(&player);
+            // It plays on to the end after a flush in the middle, and is stopped there without one.
+            player.play();
+            let decoder = player.decoder();
+            let frames = || {
+                let stats = decoder.property::<gst::Structure>("stats");
+                stats.get::<u64>("frames").expect("a counter")
+            };
+            common::wait_for("the appsink has both", || frames() == 2);
+            // The third picture waits for a buffer, or is about to.
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            if flushes {
+                let flags = gst::SeekFlags::FLUSH | gst::SeekFlags::KEY_UNIT;
+                player
+                    .pipeline
+                    .seek_simple(flags, gst::ClockTime::ZERO)
+                    .expect("it seeks");
+                player.pull(20);
+                assert_eq!(player.played.frames.len(), 20, "{:?}", player.played);
+            }
+            player.stop();
+            assert!(
+                player.played.errors.is_empty(),
+                "{:?}",
+                player.played.errors
+            );
+            assert!(
+                player.played.warnings.is_empty(),
+                "{:?}",
+                player.played.warnings
+            );
+        }
+        assert_no_surfaces();
+    });
+}
+
 #[test]
 fn a_pool_of_two_buffers_is_enough_and_comes_back() {
     in_child("a_pool_of_two_buffers_is_enough_and_comes_back", || {
@@ -225,23 +295,7 @@ fn a_pool_of_two_buffers_is_enough_and_comes_back() {
             source(&stream)
         );
         let mut player = Player::new(&launch);
-        let pool = gst_video::VideoBufferPool::new();
-        let gone = pool.downgrade();
-        let downstream = player.pipeline.by_name("downstream").expect("an identity");
-        let pad = downstream.static_pad("sink").expect("a sink pad");
-        pad.add_probe(gst::PadProbeType::QUERY_DOWNSTREAM, move |_, info| {
-            if let Some(gst::PadProbeData::Query(query)) = &mut info.data
-                && let gst::QueryViewMut::Allocation(query) = query.view_mut()
-            {
-                let (caps, _) = query.get();
-                let caps = caps.expect("an allocation query has caps");
-                let info = gst_video::VideoInfo::from_caps(caps).expect("raw video");
-                let size = u32::try_from(info.size()).expect("a small picture");
-                query.add_allocation_pool(Some(&pool), size, 2, 2);
-                return gst::PadProbeReturn::Handled;
-            }
-            gst::PadProbeReturn::Ok
-        });
+        let (downstream, gone) = offer_two_buffers(&player);
         player.play();
         // Downstream holds one, and asks for the next only then.
         let mut held = Vec::new();
@@ -269,7 +323,7 @@ fn a_pool_of_two_buffers_is_enough_and_comes_back() {
         player.play();
         let first = player.sink.pull_sample().expect("a frame");
         player.stop();
-        drop((first, player, pad, downstream));
+        drop((first, player, downstream));
         common::wait_for("the pool's buffers have come back", || {
             gone.upgrade().is_none()
         });

@@ -56,8 +56,11 @@ impl VplRetryDec {
             }
         };
         if let Err(error) = filled {
-            let fate = Fate::Dropped("no buffer for it".to_owned());
-            lock(&self.state).counters.lose(Token::of(number), &fate);
+            // What is inside at a flush is counted there.
+            if error != gst::FlowError::Flushing {
+                let fate = Fate::Dropped("no buffer for it".to_owned());
+                lock(&self.state).counters.lose(Token::of(number), &fate);
+            }
             obj.release_frame(frame);
             return Err(error);
         }
@@ -125,6 +128,14 @@ impl VplRetryDec {
         let pool = obj.buffer_pool();
         if let Some(Ok(buffer)) = pool.map(|pool| pool.acquire_buffer(Some(&params))) {
             link.lay_ready(Some(Spare::new(buffer, negotiated)));
+        }
+    }
+
+    /// While the pool flushes, nobody waits for one of its buffers, which may all be with a sink that keeps them.
+    pub(super) fn flush_pool(&self, flushing: bool) {
+        let pool = lock(&self.state).pool.clone();
+        if let Some(pool) = pool.filter(|pool| pool.is_active()) {
+            pool.set_flushing(flushing);
         }
     }
 

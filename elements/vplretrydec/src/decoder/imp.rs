@@ -60,6 +60,8 @@ pub(super) struct State {
     pub(super) flow: Option<gst::FlowError>,
     /// Frames go out as surfaces. Shared with the session, which ends it where that starves the runtime.
     pub(super) wrap: Arc<AtomicBool>,
+    /// Buffers for the frames. Downstream's may be few, and all of them elsewhere.
+    pub(super) pool: Option<gst::BufferPool>,
     /// Downstream takes GstVideoMeta.
     pub(super) video_meta: bool,
     /// A picture with fields was seen.
@@ -176,6 +178,7 @@ impl ElementImpl for VplRetryDec {
                 if let Some(link) = self.session() {
                     link.stop();
                 }
+                self.flush_pool(true);
             }
             _ => {}
         }
@@ -332,6 +335,7 @@ impl VideoDecoderImpl for VplRetryDec {
             link.resume();
             link.send(Command::Flush);
         }
+        self.flush_pool(false);
         let mut state = lock(&self.state);
         state.flow = None;
         let open = state.counters.flush();
@@ -341,10 +345,11 @@ impl VideoDecoderImpl for VplRetryDec {
     }
 
     fn sink_event(&self, event: gst::Event) -> bool {
-        if event.type_() == gst::EventType::FlushStart
-            && let Some(link) = self.session()
-        {
-            link.interrupt();
+        if event.type_() == gst::EventType::FlushStart {
+            if let Some(link) = self.session() {
+                link.interrupt();
+            }
+            self.flush_pool(true);
         }
         self.parent_sink_event(event)
     }
@@ -366,7 +371,10 @@ impl VideoDecoderImpl for VplRetryDec {
             pool.set_config(config)
                 .map_err(|error| gst::loggable_error!(CAT, "downstream's pool: {error}"))?;
         }
-        self.parent_decide_allocation(query)
+        self.parent_decide_allocation(query)?;
+        let pool = query.allocation_pools().next();
+        lock(&self.state).pool = pool.and_then(|(pool, ..)| pool);
+        Ok(())
     }
 }
 

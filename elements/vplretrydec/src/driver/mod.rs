@@ -137,7 +137,7 @@ impl Driver {
     /// The picture of a surface: copied where a buffer lies ready for it, else the surface itself.
     fn content(&mut self, surface: MappedSurface) -> Content {
         let wrap = self.wrap.load(Ordering::Relaxed);
-        if let Some(spare) = self.link.take_spare()
+        if let Some(spare) = self.link.spare_for_next()
             && !wrap
         {
             let name = "copying a picture";
