@@ -46,6 +46,19 @@ impl Fed {
         inner.set_pts(gst::ClockTime::from_mseconds(40 * number as u64));
         self.source.push_buffer(buffer).expect("it is taken");
     }
+
+    /// The error that comes when units are fed one at a time, so that the one it is about is the last.
+    fn error_of_the_last(&mut self, units: &[Vec<u8>]) -> String {
+        self.player.play();
+        for (number, unit) in units.iter().enumerate() {
+            self.feed(number, unit);
+            self.player.pull(1);
+            if !self.player.played.errors.is_empty() {
+                break;
+            }
+        }
+        self.player.played.error().message().to_owned()
+    }
 }
 
 #[test]
@@ -99,16 +112,7 @@ fn a_hang_is_told_while_upstream_waits() {
     in_child_with("a_hang_is_told_while_upstream_waits", &setup, || {
         let (_, units) = stream();
         let mut fed = Fed::new("async-depth=1 retry-timeout=100");
-        fed.player.play();
-        // One at a time, so that the one that hangs is the last.
-        for (number, unit) in units.iter().enumerate() {
-            fed.feed(number, unit);
-            fed.player.pull(1);
-            if !fed.player.played.errors.is_empty() {
-                break;
-            }
-        }
-        let message = fed.player.played.error().message().to_owned();
+        let message = fed.error_of_the_last(&units);
         let call = "MFXVideoDECODE_DecodeFrameAsync has not returned for ";
         assert!(message.starts_with(call), "{message}");
         assert!(fed.player.played.frames.len() < 12);
@@ -123,15 +127,7 @@ fn a_busy_device_is_given_up_while_upstream_waits() {
         common::set_faults("script=_*5,2*1000");
         let (_, units) = stream();
         let mut fed = Fed::new("async-depth=1 retry-interval=1000 max-attempts=20");
-        fed.player.play();
-        for (number, unit) in units.iter().enumerate() {
-            fed.feed(number, unit);
-            fed.player.pull(1);
-            if !fed.player.played.errors.is_empty() {
-                break;
-            }
-        }
-        let message = fed.player.played.error().message().to_owned();
+        let message = fed.error_of_the_last(&units);
         let begin = "DecodeFrameAsync yielded no frame after 20 attempts";
         assert!(message.starts_with(begin), "{message}");
         fed.player.stop();
