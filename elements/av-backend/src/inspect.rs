@@ -62,7 +62,7 @@ impl Inspector {
     /// # Errors
     /// [`Error::NoDecoder`] where libavcodec has no parser for the codec, [`Error::NoMemory`].
     pub fn new(codec: Codec) -> Result<Self, Error> {
-        // A number up to FFmpeg 8, the enumeration since.
+        // A number in older versions, the enumeration in FFmpeg 9.
         // SAFETY: any value is allowed.
         let parser = unsafe { ff::av_parser_init(id(codec) as _) };
         let mut parser = NonNull::new(parser).ok_or(Error::NoDecoder(codec))?;
