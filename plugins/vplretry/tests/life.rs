@@ -8,17 +8,21 @@ use common::{Player, assert_no_surfaces, encode, in_child, live_surfaces, source
 use gst::prelude::*;
 use test_streams::named;
 
+/// A pipeline that decodes a film of 100 frames in this folder: a key frame every 12, B-frames between them.
+fn film(folder: &std::path::Path) -> String {
+    let file = folder.join("film.mkv");
+    encode("libx264", &["-bf", "2", "-g", "12"], 100, &file);
+    format!(
+        "filesrc location={} ! matroskademux ! vplretrydec name=dec implementation=software",
+        file.display()
+    )
+}
+
 #[test]
 fn seeking_back_and_forth_a_hundred_times() {
     in_child("seeking_back_and_forth_a_hundred_times", || {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let file = folder.path().join("film.mkv");
-        // A key frame every 12, B-frames between them.
-        encode("libx264", &["-bf", "2", "-g", "12"], 100, &file);
-        let launch = format!(
-            "filesrc location={} ! matroskademux ! vplretrydec name=dec implementation=software",
-            file.display()
-        );
+        let launch = film(folder.path());
         let whole = common::decode(&launch);
         assert_eq!(whole.frames.len(), 100);
 
@@ -344,12 +348,7 @@ fn playing_backwards_gives_every_frame_from_the_last_to_the_first() {
     let test = "playing_backwards_gives_every_frame_from_the_last_to_the_first";
     in_child(test, || {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let file = folder.path().join("film.mkv");
-        encode("libx264", &["-bf", "2", "-g", "12"], 100, &file);
-        let launch = format!(
-            "filesrc location={} ! matroskademux ! vplretrydec name=dec implementation=software",
-            file.display()
-        );
+        let launch = film(folder.path());
         let forwards = common::decode(&launch);
         for properties in ["", "async-depth=1", "zero-copy=true"] {
             let mut player = Player::new(&format!("{launch} {properties}"));

@@ -60,7 +60,8 @@ pub(super) struct State {
     pub(super) flow: Option<gst::FlowError>,
     /// Frames go out as surfaces. Shared with the session, which ends it where that starves the runtime.
     pub(super) wrap: Arc<AtomicBool>,
-    /// Buffers for the frames. Downstream's may be few, and all of them elsewhere.
+    /// Buffers for the frames: downstream's may be few, and all of them elsewhere. Kept here, for the base class gives
+    /// its pool to the streaming thread alone.
     pub(super) pool: Option<gst::BufferPool>,
     /// Downstream takes GstVideoMeta.
     pub(super) video_meta: bool,
